@@ -51,7 +51,7 @@ func Check(ctx context.Context, raw []byte, m *message.Message, config Config) R
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	o := own{m: m, config: config, from: from, dns: &bounded{resolver: config.Resolver, left: maxLookups}}
+	o := own{m: m, config: config, from: from, dns: &bounded{resolver: config.Resolver, remaining: maxLookups}}
 	return o.check(ctx, raw)
 }
 

@@ -22,18 +22,18 @@ var errTooMany = errors.New("the message needs more DNS lookups than are allowed
 // bounded is a resolver with a limit on the number of queries. It is safe for
 // concurrent use, since DKIM queries from several goroutines.
 type bounded struct {
-	resolver Resolver
-	mu       sync.Mutex
-	left     int
+	resolver  Resolver
+	mu        sync.Mutex
+	remaining int
 }
 
 func (b *bounded) take() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left == 0 {
+	if b.remaining == 0 {
 		return errTooMany
 	}
-	b.left--
+	b.remaining--
 	return nil
 }
 

@@ -239,8 +239,8 @@ func (s *step) move(ctx context.Context) error {
 
 // halfDone returns an error that is none of package mailbox, since those mean
 // that nothing was changed.
-func (s *step) halfDone(what string, err error) error {
-	return fmt.Errorf("IMAP server %s: %s: %v: %w", s.config.Address, what, err, errConnection)
+func (s *step) halfDone(doing string, err error) error {
+	return fmt.Errorf("IMAP server %s: %s: %v: %w", s.config.Address, doing, err, errConnection)
 }
 
 // expunge deletes the copied message only.

@@ -184,8 +184,8 @@ func after(set imap.UIDSet, uid imap.UID) imap.UIDSet {
 }
 
 // without removes some UIDs from a set.
-func without(set imap.UIDSet, left []imap.UID) imap.UIDSet {
-	for _, uid := range left {
+func without(set imap.UIDSet, removed []imap.UID) imap.UIDSet {
+	for _, uid := range removed {
 		set = append(clip(set, 1, uid-1), after(set, uid)...)
 	}
 	return set

@@ -29,8 +29,8 @@ func NewReader(c Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := unusable{}
-	r := &Reader{config: c, work: dialer{config: c, unusable: left}, unusable: left, changed: make(chan struct{}, 1), idlers: map[string]*idler{}}
+	remaining := unusable{}
+	r := &Reader{config: c, work: dialer{config: c, unusable: remaining}, unusable: remaining, changed: make(chan struct{}, 1), idlers: map[string]*idler{}}
 	r.idling, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -98,7 +98,7 @@ func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor
 // Read fetches bodies in batches of bounded number and size, and calls each
 // between batches.
 func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item mailbox.Item, raw []byte, err error) error) error {
-	left := make([]mailbox.Item, 0, len(items))
+	remaining := make([]mailbox.Item, 0, len(items))
 	for _, item := range items {
 		if _, _, err := splitKey(item.Key); err != nil || item.Size > r.config.MaxSize {
 			if err == nil {
@@ -109,12 +109,12 @@ func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item 
 			}
 			continue
 		}
-		left = append(left, item)
+		remaining = append(remaining, item)
 	}
 	bodies := &bodies{tooLarge: map[mailbox.Location]bool{}}
-	for len(left) > 0 {
+	for len(remaining) > 0 {
 		var results []result
-		batch := nextBatch(left)
+		batch := nextBatch(remaining)
 		err := r.run(ctx, func(conn *connection) (err error) {
 			results, err = bodies.read(ctx, conn, batch)
 			return err
@@ -127,7 +127,7 @@ func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item 
 				return err
 			}
 		}
-		left = left[len(batch):]
+		remaining = remaining[len(batch):]
 	}
 	return ctx.Err()
 }

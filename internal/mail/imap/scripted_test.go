@@ -124,9 +124,9 @@ func TestXOAuth2(t *testing.T) {
 	}
 }
 
-// TestLyingServer checks that a server that reports a wrong size or sends huge
+// TestServerWithWrongSizes checks that a server that reports a wrong size or sends huge
 // ranges costs no memory and does not stop the other messages.
-func TestLyingServer(t *testing.T) {
+func TestServerWithWrongSizes(t *testing.T) {
 	t.Parallel()
 
 	s := script(t, "ESEARCH", func(command, arguments string) string {

@@ -234,8 +234,8 @@ func (conn *connection) append(folder string, flags []string, raw []byte) (*imap
 	return data, err
 }
 
-func (conn *connection) unsupported(what string) error {
-	return fmt.Errorf("IMAP server %s has no %s: %w", conn.config.Address, what, mailbox.ErrUnsupported)
+func (conn *connection) unsupported(capability string) error {
+	return fmt.Errorf("IMAP server %s has no %s: %w", conn.config.Address, capability, mailbox.ErrUnsupported)
 }
 
 // withCRLF returns a message with CRLF line ends, which IMAP requires.

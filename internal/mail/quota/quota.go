@@ -46,7 +46,7 @@ type Bucket struct {
 // limiter is a limit with its available quota.
 type limiter struct {
 	Limit
-	left *rate.Limiter
+	available *rate.Limiter
 }
 
 // newLimiter splits the share of a limit into a burst and a refill over its
@@ -105,7 +105,7 @@ func (b *Bucket) take(ctx context.Context, of Resource, n int) error {
 		if l.Of != of {
 			continue
 		}
-		r := l.left.ReserveN(now, min(n, l.left.Burst()))
+		r := l.available.ReserveN(now, min(n, l.available.Burst()))
 		taken = append(taken, r)
 		if wait := r.DelayFrom(now); wait > patience {
 			cancel()
@@ -203,7 +203,7 @@ func (b *Bucket) State() State {
 		}
 		s.Levels = append(s.Levels, Level{
 			Of: l.Of, Per: int64(l.Per / time.Second), Most: int64(Share * float64(l.Most)),
-			Left: max(int64(l.left.TokensAt(now)), 0), At: now,
+			Left: max(int64(l.available.TokensAt(now)), 0), At: now,
 		})
 	}
 	return s
@@ -243,5 +243,5 @@ func (l *limiter) restore(level Level, now time.Time) {
 	if level.At.After(now) {
 		level.At = now
 	}
-	l.left.AllowN(level.At, min(max(l.left.Burst()-int(level.Left), 0), l.left.Burst()))
+	l.available.AllowN(level.At, min(max(l.available.Burst()-int(level.Left), 0), l.available.Burst()))
 }

@@ -159,9 +159,9 @@ func TestClosedBucketRejectsEveryOperation(t *testing.T) {
 	}
 }
 
-// TestAStateSurvivesTheProcess takes half of the burst of a day, and checks
+// TestStateSurvivesTheProcess takes half of the burst of a day, and checks
 // that a second process cannot take more than the rest.
-func TestAStateSurvivesTheProcess(t *testing.T) {
+func TestStateSurvivesTheProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := provider(quota.Bytes, 1000, 24*time.Hour) // a burst of 300, then 300 a day

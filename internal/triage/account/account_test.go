@@ -122,7 +122,7 @@ func TestAccountsAreCheckedByKind(t *testing.T) {
 	}
 }
 
-func TestProgramsAreStartedWhereTheDeploymentAllowsThem(t *testing.T) {
+func TestProgramsNeedPermission(t *testing.T) {
 	t.Parallel()
 	a := behindMCP()
 	a.Connection.URL, a.Connection.Command = "", []string{"mail-mcp"}
@@ -138,7 +138,7 @@ func TestProgramsAreStartedWhereTheDeploymentAllowsThem(t *testing.T) {
 	}
 }
 
-func TestAccountsThatAreTheSameMailboxShareALimit(t *testing.T) {
+func TestAccountsOfOneMailboxShareALimit(t *testing.T) {
 	t.Parallel()
 	var all quota.Registry
 	same, other, shouted := server(), server(), server()
@@ -156,7 +156,7 @@ func TestAccountsThatAreTheSameMailboxShareALimit(t *testing.T) {
 	}
 }
 
-func TestAPasswordGoesToTheSameServerAlone(t *testing.T) {
+func TestPasswordIsKeptOnlyForTheSameServer(t *testing.T) {
 	t.Parallel()
 	base := server().Connection
 	for name, row := range map[string]struct {
@@ -197,7 +197,7 @@ func cipher(t *testing.T, text string) account.Cipher {
 	return c
 }
 
-func TestPasswordsComeFromWhereTheAccountSays(t *testing.T) {
+func TestPasswordSources(t *testing.T) {
 	t.Parallel()
 	const secret = "correct horse"
 	tenant, file := envelope.TenantID(uuid.New()), filepath.Join(t.TempDir(), "password")

@@ -84,7 +84,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 		return err
 	}
 	if stored.AccountID != a.ID || stored.Kind != string(a.Kind) {
-		return fault.New(fault.Conflict, "there is an account %s of the kind %s; delete it first, or choose another name", a.Name, stored.Kind)
+		return fault.New(fault.Conflict, "account %s already exists with the kind %s; delete it first, or choose another name", a.Name, stored.Kind)
 	}
 	if !sourceForm.MatchString(a.Proposals.Source) {
 		return nil // no source has this name

@@ -259,13 +259,13 @@ func (a *Asker) release(ctx context.Context, run *reader.Run) (more bool, err er
 
 // decide has messages decided again with the answers of models. The questions
 // of obsolete ones are dropped.
-func (a *Asker) decide(ctx context.Context, run *reader.Run, those []pending) error {
-	if len(those) == 0 {
+func (a *Asker) decide(ctx context.Context, run *reader.Run, messages []pending) error {
+	if len(messages) == 0 {
 		return nil
 	}
 	var obsolete []uuid.UUID
 	answers := map[uuid.UUID]reader.Answers{}
-	for _, m := range those {
+	for _, m := range messages {
 		if m.obsolete {
 			obsolete = append(obsolete, m.mail.ID)
 		} else {

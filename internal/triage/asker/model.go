@@ -47,8 +47,8 @@ type sight struct {
 // such an answer is rejected. It is empty if there was none.
 type refusal struct {
 	at time.Time
-	// what names the server, the model and the problem.
-	what string
+	// text names the server, the model and the problem.
+	text string
 }
 
 // modelState is the state of the model of some tiers, as it is stored for

@@ -45,14 +45,14 @@ func (a *Asker) pending(ctx context.Context, tx pgx.Tx, tiers []cascade.Tier, wi
 }
 
 // putAnswers stores answers about messages with further open questions.
-func (a *Asker) putAnswers(ctx context.Context, tx pgx.Tx, those []pending) error {
+func (a *Asker) putAnswers(ctx context.Context, tx pgx.Tx, messages []pending) error {
 	type row struct {
 		Message uuid.UUID       `json:"message_id"`
 		Answers []cascade.Reply `json:"answers"`
 		Wanted  []cascade.Tier  `json:"wanted"`
 	}
-	rows := make([]row, len(those))
-	for i, m := range those {
+	rows := make([]row, len(messages))
+	for i, m := range messages {
 		rows[i] = row{m.mail.ID, m.mail.Replies, m.open}
 	}
 	raw, err := postgres.JSON(rows)
@@ -80,7 +80,7 @@ func (a *Asker) PutStates(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	return dbsqlc.New().TriageScheduleModels(ctx, tx, &dbsqlc.TriageScheduleModelsParams{
-		TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, Holder: &a.lease.Holder, Models: raw, Refused: postgres.Text(refused.what), RefusedAt: postgres.OrNull(refused.at),
+		TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, Holder: &a.lease.Holder, Models: raw, Refused: postgres.Text(refused.text), RefusedAt: postgres.OrNull(refused.at),
 	})
 }
 

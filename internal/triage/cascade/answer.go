@@ -13,7 +13,7 @@ import (
 
 // errAnswer is the error for an answer that does not match its schema. It does
 // not contain the answer, which is text that a sender may have chosen.
-var errAnswer = errors.New("the answer is none by its schema")
+var errAnswer = errors.New("the answer does not match its schema")
 
 // picked is a code in an answer and its offset.
 type picked struct {

@@ -90,15 +90,15 @@ func (c *Cascade) most(tier Tier) int {
 // askPack asks a tier about several messages together. If the answer is
 // invalid, it asks about each half.
 func (r *round) askPack(ctx context.Context, tier Tier, pack []*turn) {
-	replies, why := r.askOnce(ctx, tier, pack)
+	replies, missing := r.askOnce(ctx, tier, pack)
 	switch {
-	case why == nil:
+	case missing == nil:
 		for i, t := range pack {
 			t.mail.Replies = append(t.mail.Replies, replies[i])
 		}
-	case why.open:
+	case missing.open:
 		for _, t := range pack {
-			t.kind = why.kind
+			t.kind = missing.kind
 		}
 	case len(pack) > 1:
 		half := (len(pack) + 1) / 2
@@ -106,7 +106,7 @@ func (r *round) askPack(ctx context.Context, tier Tier, pack []*turn) {
 		r.askPack(ctx, tier, pack[half:])
 	default:
 		t := pack[0]
-		t.mail.Replies = append(t.mail.Replies, Reply{Tier: tier, Prompt: specOf(tier).version, Pack: 1, Failed: why.kind})
+		t.mail.Replies = append(t.mail.Replies, Reply{Tier: tier, Prompt: specOf(tier).version, Pack: 1, Failed: missing.kind})
 	}
 }
 

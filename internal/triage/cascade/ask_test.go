@@ -49,7 +49,7 @@ func packSizes(questions []model.Question) []int {
 	return sizes
 }
 
-func TestAPackThatFailsIsHalved(t *testing.T) {
+func TestFailedPackIsHalved(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []model.Kind{model.Cut, model.TooLong, model.Invalid} {
 		a := &asker{reply: func(_ context.Context, q model.Question) (model.Answer, error) {
@@ -81,7 +81,7 @@ func TestAPackThatFailsIsHalved(t *testing.T) {
 
 func sorted(all []int) []int { return slices.Sorted(slices.Values(all)) }
 
-func TestAServerThatIsGoneLeavesTheTierOpen(t *testing.T) {
+func TestUnavailableServerLeavesTheTierOpen(t *testing.T) {
 	t.Parallel()
 	for kind, err := range map[model.Kind]error{
 		model.Unavailable: &model.Error{Kind: model.Unavailable}, model.WrongModel: &model.Error{Kind: model.WrongModel},
@@ -110,7 +110,7 @@ func TestAServerThatIsGoneLeavesTheTierOpen(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedOnceTheContextHasEnded(t *testing.T) {
+func TestNothingIsAskedAfterTheContextEnded(t *testing.T) {
 	t.Parallel()
 	a := &asker{reply: func(context.Context, model.Question) (model.Answer, error) {
 		return model.Answer{}, &model.Error{Kind: model.Unavailable}

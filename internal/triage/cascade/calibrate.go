@@ -88,7 +88,7 @@ func ReadCalibrations(data []byte) (Calibrations, error) {
 		return nil, fmt.Errorf("read the calibrations: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read the calibrations: something stands behind them")
+		return nil, errors.New("read the calibrations: trailing data")
 	}
 	for prompt, models := range all {
 		for name, questions := range models {

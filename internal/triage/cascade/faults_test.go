@@ -83,10 +83,10 @@ func (f fault) broken(t testing.TB, q model.Question) model.Answer {
 	return a
 }
 
-// TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer checks that for any
+// TestEachMessageHasItsOwnAnswerDespiteFaults checks that for any
 // faults of a server and any packs, each message has exactly one result, and
 // every answer is an honest model's answer about that message.
-func TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer(t *testing.T) {
+func TestEachMessageHasItsOwnAnswerDespiteFaults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		mails := make([]cascade.Mail, rapid.IntRange(1, 24).Draw(rt, "mails"))

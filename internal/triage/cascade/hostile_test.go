@@ -48,10 +48,10 @@ func markers(user string) []string {
 	return all
 }
 
-// TestAHostileMessageChangesNoAnswerAboutAnother has a pack of eight with one
+// TestHostileMessageChangesNoOtherAnswer has a pack of eight with one
 // hostile message. The prompt and the answers for the other seven are the same
 // as with a harmless one.
-func TestAHostileMessageChangesNoAnswerAboutAnother(t *testing.T) {
+func TestHostileMessageChangesNoOtherAnswer(t *testing.T) {
 	t.Parallel()
 	var want []string
 	for i := range cascade.MaxPack {

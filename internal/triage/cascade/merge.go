@@ -103,9 +103,9 @@ func (m *merged) prioritise(c Choice, q question, shares []float64) {
 	if !isDistribution(embedded, len(q.codes)) {
 		embedded = shares
 	}
-	said := q.index(c.Code)
-	if q.codes[said].value == string(out.Priority) {
-		if shares[said] < embedded[said] {
+	answer := q.index(c.Code)
+	if q.codes[answer].value == string(out.Priority) {
+		if shares[answer] < embedded[answer] {
 			shares = embedded
 		}
 	} else {
@@ -138,19 +138,19 @@ func (m *merged) score(r Reply) {
 
 // attend applies the probability of needing attention. If it agrees with the
 // prediction, the higher confidence counts.
-func (m *merged) attend(c Choice, said float64) {
+func (m *merged) attend(c Choice, answer float64) {
 	if !c.Calibrated {
-		said = max(1-Cap, min(Cap, said))
+		answer = max(1-Cap, min(Cap, answer))
 	}
 	out := &m.prediction
 	was := probability(out.Attention, 0.5)
 	switch {
-	case was < 0.5 && said < 0.5:
-		out.Attention = min(was, said)
-	case was > 0.5 && said > 0.5:
-		out.Attention = max(was, said)
+	case was < 0.5 && answer < 0.5:
+		out.Attention = min(was, answer)
+	case was > 0.5 && answer > 0.5:
+		out.Attention = max(was, answer)
 	default:
-		out.Attention = mean(was, said, c.weight())
+		out.Attention = mean(was, answer, c.weight())
 	}
 }
 
@@ -179,13 +179,13 @@ func (c Choice) weight() float64 {
 
 // chosen merges the embedded models' choice of a value with the answer.
 func chosen(q question, c Choice, was string, sure float64) (value string, confidence float64) {
-	shares, said, at := c.believed(), q.index(c.Code), q.valueIndex(was)
+	shares, answer, at := c.believed(), q.index(c.Code), q.valueIndex(was)
 	sure = probability(sure, 0)
 	switch at {
 	case -1:
-		return q.codes[said].value, shares[said]
-	case said:
-		return was, max(sure, shares[said])
+		return q.codes[answer].value, shares[answer]
+	case answer:
+		return was, max(sure, shares[answer])
 	}
 	both := pool(spread(sure, at, len(q.codes)), shares, c.weight())
 	best := top(both)
@@ -215,9 +215,9 @@ func Decide(f decide.Facts, replies []Reply) decide.Decision {
 	switch {
 	case !putsAway(d):
 	case m.shown:
-		because = "T1 says that it is worth showing"
+		because = "T1 finds it worth showing"
 	case !putsAway(without) && !m.away:
-		because = "rules and embedded models alone would not put it away, and no calibrated answer is sure that it needs no attention"
+		because = "rules and embedded models alone would not archive it, and no calibrated answer finds that it needs no attention"
 	}
 	if because != "" {
 		f.Prediction.NeedsAttention = true

@@ -78,7 +78,7 @@ func drawnPrediction(rt *rapid.T) classify.Prediction {
 	return p
 }
 
-func TestMergeBelievesNothingTooMuch(t *testing.T) {
+func TestMergeRaisesNoConfidence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawnPrediction(rt)
@@ -282,7 +282,7 @@ func TestMerge(t *testing.T) {
 
 // An automated message that only its act keeps from being archived, and whose
 // text prevents a move without a person.
-func TestOnlyACalibratedAnswerPutsAway(t *testing.T) {
+func TestOnlyACalibratedAnswerArchives(t *testing.T) {
 	t.Parallel()
 	f := decide.Facts{
 		Headers: decide.Headers{From: []string{"orders@shop.example"}, To: []string{"owner@example.org"}}, Folder: mailbox.UseInbox,

@@ -81,10 +81,10 @@ func mailsOf(bodies ...string) []Mail {
 	return all
 }
 
-// TestThePrefixIsTheSameForEveryQuestion checks that the text before the first
+// TestPrefixIsTheSameForEveryQuestion checks that the text before the first
 // message is the same for every question of a tier, so that a server can cache
 // it.
-func TestThePrefixIsTheSameForEveryQuestion(t *testing.T) {
+func TestPrefixIsTheSameForEveryQuestion(t *testing.T) {
 	t.Parallel()
 	for _, tier := range Tiers() {
 		s := specOf(tier)

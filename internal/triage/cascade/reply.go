@@ -132,9 +132,9 @@ func failure(kind model.Kind) string {
 	case model.TooLong:
 		return "the message does not fit the model's context"
 	case model.Cut:
-		return "the answer had no end"
+		return "the answer was truncated"
 	case model.Invalid:
-		return "the answer was none by its schema"
+		return "the answer did not match its schema"
 	case model.Unavailable, model.WrongModel, model.Remote, model.Disobedient:
 	}
 	return "the model gave no answer"

@@ -63,9 +63,9 @@ func TestAskingServersOfEveryDialect(t *testing.T) {
 	}
 }
 
-// TestAPackThatDoesNotFitIsHalved has a context for two messages: packs are
+// TestPackThatDoesNotFitIsHalved has a context for two messages: packs are
 // halved until they fit.
-func TestAPackThatDoesNotFitIsHalved(t *testing.T) {
+func TestPackThatDoesNotFitIsHalved(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Context: 1400})
 	config := cascade.Config{Endpoints: map[cascade.Tier]cascade.Endpoint{cascade.T1: {Asker: fake.Tier(t, "t1")}}}

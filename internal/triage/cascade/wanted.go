@@ -45,7 +45,7 @@ func never() []wantedRow {
 	return []wantedRow{
 		{"injection", false, "it gives instructions to an assistant: every tool is off, and an answer could be the sender's",
 			func(k known) bool { return k.Signals.Injection }},
-		{"phishing", false, "it may be phishing: it never waits for its owner and is never put away, whatever a model says",
+		{"phishing", false, "it may be phishing: it never waits for its owner and is never archived, regardless of any model",
 			func(k known) bool { return k.Signals.Phishing }},
 		{"empty", false, "it has no text to judge", func(k known) bool { return strings.TrimSpace(k.Subject+k.Body) == "" }},
 	}
@@ -63,7 +63,7 @@ func wantedRows(tier Tier) []wantedRow {
 	case T2a:
 		return append(never(),
 			wantedRow{"bulk", false, "it is one of many alike: a newsletter, a social network, or what T1 takes for bulk that is not worth showing", known.bulk},
-			wantedRow{"shown", true, "T1 says that it is worth showing", func(k known) bool { return k.replies[T1].code(askShow) == "Y" }},
+			wantedRow{"shown", true, "T1 finds it worth showing", func(k known) bool { return k.replies[T1].code(askShow) == "Y" }},
 			wantedRow{"unsure", true, "it is still not sure whether the message needs its owner", known.unsure},
 			wantedRow{"act", true, "the confidence of its act is under `confident`, and the act counts: the message may need attention, or a machine sent it", func(k known) bool {
 				return k.merged.ActConfidence < k.Settings.ConfidentFrom() && (k.merged.NeedsAttention || k.Decision.Cohort == decide.Transactional)

@@ -122,11 +122,11 @@ func balance(rows []row, labels []int, classes int) {
 // label returns the class of an example for a head and its weight, or -1.
 func label(h Head, e corpus.Example) (class int, weight float64) {
 	l := e.Labels
-	given := func(is *bool) int {
-		if is == nil || e.Raw == nil {
+	given := func(actual *bool) int {
+		if actual == nil || e.Raw == nil {
 			return -1
 		}
-		return h.index(yesNo(*is))
+		return h.index(yesNo(*actual))
 	}
 	switch h {
 	case HeadAct:
@@ -270,7 +270,7 @@ func (r *result) bestCut() float64 {
 	}
 	for step := range 13 {
 		cut := float64(30+step*3) / 100
-		var hit, said, is float64
+		var hit, predicted, actual float64
 		var p [1]float64
 		for _, o := range r.outcomes {
 			yes := o.temper(r.temperature, p[:])[0] >= cut
@@ -278,12 +278,12 @@ func (r *result) bestCut() float64 {
 				hit++
 			}
 			if yes {
-				said++
+				predicted++
 			}
-			is += float64(o.class)
+			actual += float64(o.class)
 		}
-		if said+is > 0 && 2*hit/(said+is) > highest {
-			best, highest = cut, 2*hit/(said+is)
+		if predicted+actual > 0 && 2*hit/(predicted+actual) > highest {
+			best, highest = cut, 2*hit/(predicted+actual)
 		}
 	}
 	return best

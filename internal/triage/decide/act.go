@@ -113,10 +113,10 @@ func (s *state) understand() {
 	if !slices.Contains(priorities(), d.Priority) {
 		d.Priority = classify.ForInfo
 	}
-	s.step("priority", "", string(d.Priority), fmt.Sprintf("the models give it a need for attention of %.2f", s.attention()))
+	s.step("priority", "", string(d.Priority), fmt.Sprintf("the models' score of its need for attention is %.2f", s.attention()))
 }
 
-func sureness(p float64) string { return fmt.Sprintf("the models are sure of it to %.2f", p) }
+func sureness(p float64) string { return fmt.Sprintf("the models' confidence is %.2f", p) }
 
 func needsOwner(p classify.Priority) bool { return p == classify.Urgent || p == classify.NeedsResponse }
 

@@ -32,19 +32,19 @@ func lowerings() []loweringRow {
 			}
 			return min(d.Allowed, L5)
 		}},
-		{"claimed", "the sender may be somebody else: no level above that of whom they claim to be", func(f Facts, d Decision) Level {
+		{"claimed", "the sender may be somebody else: at most the level of the claimed sender", func(f Facts, d Decision) Level {
 			if claims(f) {
 				return min(d.Allowed, claimed(f))
 			}
 			return d.Allowed
 		}},
-		{"words", "words alone make a message transactional: no level above that which it has without them", func(f Facts, d Decision) Level {
+		{"words", "only its words make the message transactional: at most its level without them", func(f Facts, d Decision) Level {
 			if d.Cohort == Transactional && !isMachine(f) {
 				return max(L0, min(d.Allowed, wordless(f)))
 			}
 			return d.Allowed
 		}},
-		{"built", "the account does not give the original of the message: nothing proves what is in it", atMost(L2, func(f Facts) bool { return f.Built })},
+		{"built", "the account does not return the original of the message: its content is unproven", atMost(L2, func(f Facts) bool { return f.Built })},
 		{"unproven", "above L2, authentication has to prove the sender", atMost(L2, func(f Facts) bool { return !aligned(f) })},
 		{"confidence", "the confidence is low: one level down", func(f Facts, d Decision) Level {
 			if d.Confidence < f.Settings.ConfidentFrom() {
@@ -52,8 +52,8 @@ func lowerings() []loweringRow {
 			}
 			return d.Allowed
 		}},
-		{"suspicious", "a suspicious message has nothing done without a person", atMost(L2, func(f Facts) bool { return f.Signals.Suspicious })},
-		{"phishing", "for a message that may be phishing, every tool is off but quarantine", atMost(L1, func(f Facts) bool { return f.Signals.Phishing })},
+		{"suspicious", "nothing is done with a suspicious message without a person", atMost(L2, func(f Facts) bool { return f.Signals.Suspicious })},
+		{"phishing", "for a message that may be phishing, every tool except quarantine is off", atMost(L1, func(f Facts) bool { return f.Signals.Phishing })},
 		{"injection", "for a message that gives instructions to an assistant, every tool is off", atMost(L0, func(f Facts) bool { return f.Signals.Injection })},
 		{"observe_only", "the account is only observed: a person approves everything", atMost(L3, func(f Facts) bool { return f.Settings.ObserveOnly })},
 	}
@@ -164,7 +164,7 @@ func (s *state) refusal(action Action) string {
 	case row.moves && len(d.Vetoes) > 0:
 		return "a veto keeps it where it is: " + d.Vetoes[0]
 	case action == Quarantine && slices.Contains(d.Vetoes, "elsewhere"):
-		return "it does not lie in the inbox"
+		return "it is not in the inbox"
 	case d.Question && action != Label:
 		return "its owner is asked first"
 	case action == Flag && slices.Contains(d.Vetoes, "starred"):

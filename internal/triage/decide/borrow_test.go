@@ -127,9 +127,9 @@ func swapped(fields, with []header) []header {
 	return append(out, with...)
 }
 
-// TestMailBorrowsNothing replaces the fields of a stranger's mail by those of
+// TestForgedFieldsGainNothing replaces the fields of a stranger's mail by those of
 // mail that the owner knows: each alone, all of them, and any of them.
-func TestMailBorrowsNothing(t *testing.T) {
+func TestForgedFieldsGainNothing(t *testing.T) {
 	t.Parallel()
 	autonomous := map[decide.Cohort]decide.Level{}
 	for _, c := range allCohorts() {

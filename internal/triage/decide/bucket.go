@@ -42,11 +42,11 @@ func (s *state) lowerFlagged() {
 	d := &s.decision
 	attention := s.may(signal.Attention)
 	if !attention && d.Bucket.NeedsOwner() {
-		s.put(Informational, "phishing", "a message that may be a lure never waits for its owner")
+		s.put(Informational, "phishing", "a message that may be phishing never waits for its owner")
 		d.Confidence = min(d.Confidence, s.sure())
 	}
 	if !attention && needsOwner(d.Priority) {
-		s.step("phishing", string(d.Priority), string(classify.ForInfo), "a message that may be a lure never asks for its owner")
+		s.step("phishing", string(d.Priority), string(classify.ForInfo), "a message that may be phishing never asks for its owner")
 		d.Priority = classify.ForInfo
 	}
 	if !s.may(signal.Tools) {
@@ -93,7 +93,7 @@ func (s *state) fromPriority() {
 	guess := s.act < s.unsure()
 	switch {
 	case (needsOwner(priority) && alike || priority == classify.Personal || p.NeedsAttention) && now == Archived:
-		s.put(Informational, "priority", "its words may ask for attention: it is not put away")
+		s.put(Informational, "priority", "its words may ask for attention: it is not archived")
 	case needsOwner(priority) && alike:
 	case priority == classify.Urgent:
 		s.put(Urgent, "priority", "its words are urgent")
@@ -102,7 +102,7 @@ func (s *state) fromPriority() {
 	case priority == classify.Promotional && now.NeedsOwner():
 		s.put(Informational, "priority", "its words promote something")
 	case priority == classify.Promotional && s.row.sold && !p.NeedsAttention:
-		s.put(Archived, "priority", "its words promote something, in a cohort where that is put away")
+		s.put(Archived, "priority", "its words promote something, in a cohort whose promotions are archived")
 	case now.NeedsOwner() && !p.NeedsAttention && (priority == classify.ForInfo || guess):
 		s.put(Informational, "priority", "its words ask for no attention")
 	}
@@ -135,7 +135,7 @@ func (s *state) askOwner() {
 		return
 	}
 	if s.decision.Bucket == Archived {
-		s.put(Informational, "question", "nothing is put away on a guess")
+		s.put(Informational, "question", "a message of low confidence is never archived")
 	}
 	if s.decision.Asked > L0 {
 		s.decision.Question = true

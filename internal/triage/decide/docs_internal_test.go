@@ -89,7 +89,7 @@ func TestDocumentHasTheTables(t *testing.T) {
 	documenttest.Has(t, *update, tables()...)
 }
 
-func TestTablesAreWhole(t *testing.T) {
+func TestTablesAreComplete(t *testing.T) {
 	t.Parallel()
 
 	for _, act := range acts() {

@@ -109,6 +109,6 @@ func (s *state) chooseMove() {
 	}
 	s.moves = true
 	if s.decision.Bucket != Archived {
-		s.put(Archived, "move", "its header alone would have it moved, and nothing in its text keeps it")
+		s.put(Archived, "move", "its header permits the move, and nothing in its text vetoes it")
 	}
 }

@@ -58,8 +58,8 @@ func TestNoTextMovesAMessage(t *testing.T) {
 	})
 }
 
-// TestAMoveTakesEveryFactOfTheHeader removes each fact in turn.
-func TestAMoveTakesEveryFactOfTheHeader(t *testing.T) {
+// TestMoveNeedsEveryFactOfTheHeader removes each fact in turn.
+func TestMoveNeedsEveryFactOfTheHeader(t *testing.T) {
 	t.Parallel()
 	all := decide.HeaderFacts{Alike: true, Known: true, Proven: true, Level: decide.L4}
 	if !decide.Allow(all) {
@@ -105,7 +105,7 @@ func TestMailToTheOwnerIsNotMoved(t *testing.T) {
 	}
 }
 
-func TestMailToAGroupIsTold(t *testing.T) {
+func TestMailToAGroupIsRecognised(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]bool{
 		"To: ana@example.org\r\nList-Id: <news.shop.example>\r\nList-Unsubscribe: <https://shop.example/u>": false,

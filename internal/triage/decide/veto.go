@@ -27,8 +27,8 @@ func vetoes() []vetoRow {
 		{"phishing", "it may be phishing", func(f Facts) bool { return f.Signals.Phishing }},
 		{"injection", "it gives instructions to an assistant", func(f Facts) bool { return f.Signals.Injection }},
 		{"touched", "its owner has moved or flagged it since", func(f Facts) bool { return f.Earlier.Touched }},
-		{"undone", "its owner took back that it was put away", func(f Facts) bool { return slices.Contains(f.Earlier.Undone, Archive) }},
-		{"elsewhere", "it does not lie in the inbox", func(f Facts) bool { return f.Folder != mailbox.UseInbox }},
+		{"undone", "its owner reversed its archiving", func(f Facts) bool { return slices.Contains(f.Earlier.Undone, Archive) }},
+		{"elsewhere", "it is not in the inbox", func(f Facts) bool { return f.Folder != mailbox.UseInbox }},
 	}
 }
 

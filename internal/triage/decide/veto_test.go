@@ -74,8 +74,8 @@ func TestVetoes(t *testing.T) {
 	}
 }
 
-// TestTraceSaysWhy checks the reason that `why` shows.
-func TestTraceSaysWhy(t *testing.T) {
+// TestTraceHasTheReason checks the reason that `why` shows.
+func TestTraceHasTheReason(t *testing.T) {
 	t.Parallel()
 
 	for name, tt := range map[string]struct {
@@ -114,7 +114,7 @@ func TestTraceSaysWhy(t *testing.T) {
 		"a forged colleague": {colleague(), func(f *decide.Facts) {
 			f.Authentication = signal.Authentication{DMARC: signal.AuthFail}
 			f.Settings.Levels = map[decide.Cohort]decide.Level{decide.IntraOrg: decide.L0}
-		}, decide.Step{Rule: "level claimed", From: "L1", To: "L0", Because: "the sender may be somebody else: no level above that of whom they claim to be"}},
+		}, decide.Step{Rule: "level claimed", From: "L1", To: "L0", Because: "the sender may be somebody else: at most the level of the claimed sender"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,9 +14,9 @@ import (
 
 var markForm = regexp.MustCompile(`The mark is ([0-9a-f]{32})\.`)
 
-// TestTheMessageStandsBetweenMarks checks that a stranger's text is always
+// TestMessageIsBetweenMarks checks that a stranger's text is always
 // between two marks, and that another question has other marks.
-func TestTheMessageStandsBetweenMarks(t *testing.T) {
+func TestMessageIsBetweenMarks(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, kind := range draft.Kinds() {

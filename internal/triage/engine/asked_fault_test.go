@@ -38,14 +38,14 @@ func (f *fixture) settled(messages int) {
 	}
 }
 
-func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
+func TestMailIsDecidedDespiteEachServerFault(t *testing.T) {
 	t.Parallel()
 	// An error about one question is permanent; an error of the server is
 	// retried when it recovers.
 	forGood := []llm.Kind{llm.TooLong, llm.Cut, llm.Invalid}
 	for _, fault := range modeltest.Faults() {
 		if fault == modeltest.Silent || fault == modeltest.Thinking {
-			continue // covered by TestNewMailComesBeforeQuestions and by other answers
+			continue // covered by TestNewMailInterruptsQuestions and by other answers
 		}
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestOneServerOfTwoIsGone(t *testing.T) {
+func TestOneOfTwoServersIsUnavailable(t *testing.T) {
 	t.Parallel()
 	first, second := modeltest.New(t, modeltest.Config{}), modeltest.New(t, modeltest.Config{Model: "larger"})
 	config := first.Models()
@@ -121,9 +121,9 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 	}
 }
 
-// TestMailIsDecidedOnceWhateverServersDo has servers fail at random while mail
+// TestMailIsDecidedOnceDespiteRandomFaults has servers fail at random while mail
 // arrives and processes restart.
-func TestMailIsDecidedOnceWhateverServersDo(t *testing.T) {
+func TestMailIsDecidedOnceDespiteRandomFaults(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 11))
 	fake := modeltest.New(t, modeltest.Config{})
@@ -156,9 +156,9 @@ func TestMailIsDecidedOnceWhateverServersDo(t *testing.T) {
 	}
 }
 
-// TestNewMailComesBeforeQuestions has a server that does not answer until new
+// TestNewMailInterruptsQuestions has a server that does not answer until new
 // mail was decided and the wait was over.
-func TestNewMailComesBeforeQuestions(t *testing.T) {
+func TestNewMailInterruptsQuestions(t *testing.T) {
 	t.Parallel()
 	answers := make(chan struct{})
 	answer := sync.OnceFunc(func() { close(answers) })
@@ -199,9 +199,9 @@ func TestNewMailComesBeforeQuestions(t *testing.T) {
 	f.settled(backlog + 1)
 }
 
-// TestAServerThatComesBackIsAskedWithoutNewMail checks recovery while nothing
+// TestRecoveredServerIsAskedWithoutNewMail checks recovery while nothing
 // happens in the mailbox.
-func TestAServerThatComesBackIsAskedWithoutNewMail(t *testing.T) {
+func TestRecoveredServerIsAskedWithoutNewMail(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())

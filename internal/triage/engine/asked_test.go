@@ -51,7 +51,7 @@ func (f *fixture) onceWith(change func(*engine.Config)) {
 	}
 }
 
-func TestWhatIsLeftOpenIsAskedAndDecidedWithTheAnswers(t *testing.T) {
+func TestOpenMailIsDecidedWithTheAnswers(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())
@@ -87,7 +87,7 @@ func TestWhatIsLeftOpenIsAskedAndDecidedWithTheAnswers(t *testing.T) {
 	}
 }
 
-func TestWithoutAServerMailIsDecidedAndAskedAboutWhenItIsBack(t *testing.T) {
+func TestMailIsAskedAboutWhenTheServerRecovers(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())

@@ -105,10 +105,10 @@ func TestCopiesThatDifferAreJudged(t *testing.T) {
 	}
 }
 
-// TestACopyNarrowsProposals proposes about a forged copy that arrives first.
+// TestCopyNarrowsProposals proposes about a forged copy that arrives first.
 // The pending proposals are withdrawn when the genuine mail is read, and
 // nothing is proposed about that.
-func TestACopyNarrowsProposals(t *testing.T) {
+func TestCopyNarrowsProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.known()

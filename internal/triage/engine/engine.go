@@ -138,7 +138,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			holding.Go(func() {
 				defer func() { <-free }()
 				err := e.hold(ctx, l, false)
-				if _, told := errors.AsType[*readError](err); err != nil && !told {
+				if _, reported := errors.AsType[*readError](err); err != nil && !reported {
 					e.cfg.Log.WarnContext(ctx, "mail account not claimed or not given back", slog.String("error", measure.Problem(err)))
 				}
 			})

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 )
 
-func TestAMessageIsDecidedOnceHoweverOftenItIsMet(t *testing.T) {
+func TestMessageIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec(`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen, received)
@@ -53,7 +53,7 @@ func TestAMessageIsDecidedOnceHoweverOftenItIsMet(t *testing.T) {
 	}
 }
 
-func TestASenderCannotSuppressAnothersMailByItsMessageID(t *testing.T) {
+func TestSharedMessageIDSuppressesNoMail(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", testMail{id: "same@x", from: "mallory@evil.example", to: owner, subject: "one", body: "first"}.raw())
@@ -66,7 +66,7 @@ func TestASenderCannotSuppressAnothersMailByItsMessageID(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereBeforeIsReadNewestFirstAndWhatComesLaterAtOnce(t *testing.T) {
+func TestBackfillIsNewestFirstAndNewMailImmediate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const older = 130
@@ -97,7 +97,7 @@ func TestWhatIsThereBeforeIsReadNewestFirstAndWhatComesLaterAtOnce(t *testing.T)
 	}
 }
 
-func TestThreadsAndSendersKnowBothDirections(t *testing.T) {
+func TestThreadsAndSendersCountBothDirections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", testMail{id: "q@x", from: "Ada <ada@brightwater.example>", to: owner, subject: "Quote", body: "Could you send the quote?"}.raw())
@@ -127,7 +127,7 @@ func TestThreadsAndSendersKnowBothDirections(t *testing.T) {
 	}
 }
 
-func TestWhatTheOwnerTouchesIsRecorded(t *testing.T) {
+func TestOwnersChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", newsletter("first@x").raw())
@@ -158,7 +158,7 @@ func TestWhatTheOwnerTouchesIsRecorded(t *testing.T) {
 	}
 }
 
-func TestARunThatLostItsAccountWritesNothing(t *testing.T) {
+func TestRunWithoutLeaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", newsletter("n@x").raw())
@@ -180,7 +180,7 @@ func TestARunThatLostItsAccountWritesNothing(t *testing.T) {
 	}
 }
 
-func TestOneRunAtATimeReadsAnAccount(t *testing.T) {
+func TestOneRunReadsAnAccountAtATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for i := range 60 {
@@ -226,7 +226,7 @@ func (c counted) Close() error {
 	return c.Reader.Close()
 }
 
-func TestRunReadsWhatArrivesUntilItIsStopped(t *testing.T) {
+func TestRunReadsNewMailUntilStopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -246,8 +246,8 @@ func TestRunReadsWhatArrivesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsSetUpLaterIsRead uses a process without a free slot.
-func TestAnAccountThatIsSetUpLaterIsRead(t *testing.T) {
+// TestNewAccountIsReadByABusyProcess uses a process without a free slot.
+func TestNewAccountIsReadByABusyProcess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -282,7 +282,7 @@ func (d dying) Read(ctx context.Context, items []mailbox.Item, each func(mailbox
 	})
 }
 
-func TestABackfillThatDiesIsTakenUpWhereItWas(t *testing.T) {
+func TestInterruptedBackfillResumes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const n = 330
@@ -318,7 +318,7 @@ func TestABackfillThatDiesIsTakenUpWhereItWas(t *testing.T) {
 	}
 }
 
-func TestAnAccountThatCannotBeReadSaysWhy(t *testing.T) {
+func TestFailingAccountStoresItsError(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) { a.Connection.Path = "/nowhere/at/all" })
@@ -333,7 +333,7 @@ func TestAnAccountThatCannotBeReadSaysWhy(t *testing.T) {
 	}
 }
 
-func TestALoginThatIsNotBoundIsRefused(t *testing.T) {
+func TestUnboundLoginIsDenied(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec("UPDATE db_logins SET unbound_at = now()")
@@ -360,7 +360,7 @@ func TestWithoutASourceNothingIsProposed(t *testing.T) {
 	}
 }
 
-func TestTextThatPostgreSQLCannotHoldIsStoredWithoutIt(t *testing.T) {
+func TestZeroBytesAreRemovedFromStoredText(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", testMail{

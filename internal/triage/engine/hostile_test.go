@@ -261,9 +261,9 @@ func FuzzListingIsCommitted(f *testing.F) {
 	})
 }
 
-// TestOneMailStopsNobody checks that unreadable and unstorable messages are set
+// TestOneBadMessageStopsNoOther checks that unreadable and unstorable messages are set
 // aside, and the others of their chunk and their account are decided.
-func TestOneMailStopsNobody(t *testing.T) {
+func TestOneBadMessageStopsNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := newScripted()
@@ -303,9 +303,9 @@ func TestOneMailStopsNobody(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatGivesNothingFails checks that the account fails and no
+// TestAccountWithoutReadableMailFails checks that the account fails and no
 // message is set aside.
-func TestAnAccountThatGivesNothingFails(t *testing.T) {
+func TestAccountWithoutReadableMailFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := newScripted([]byte(newsletter("known@x").raw()))
@@ -336,9 +336,9 @@ func (panics) LookupTXT(context.Context, string) ([]string, error) {
 	return none[:len(none)+1], nil
 }
 
-// TestAPanicIsOfOneMessage checks that a message on which the program panics is
+// TestPanicSetsOneMessageAside checks that a message on which the program panics is
 // set aside.
-func TestAPanicIsOfOneMessage(t *testing.T) {
+func TestPanicSetsOneMessageAside(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	s := newScripted([]byte(testMail{id: "bug@x", from: "a@b.example", to: owner, subject: "bug", body: "text"}.raw()), []byte(newsletter("n1@x").raw()))

@@ -54,9 +54,9 @@ func TestMailOfAServerIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableMetadataSetsAMessageAside has a server that answers with an
+// TestUnreadableMetadataSetsMessageAside has a server that answers with an
 // invalid date for one message of three.
-func TestUnreadableMetadataSetsAMessageAside(t *testing.T) {
+func TestUnreadableMetadataSetsMessageAside(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers() {
 		t.Run(name, func(t *testing.T) {
@@ -139,9 +139,9 @@ func TestAnotherUIDVALIDITYMatchesMessagesByIdentity(t *testing.T) {
 	}
 }
 
-// TestAnEndWhileAFolderIsReadAgain stops a run between the two chunks of a
+// TestFolderIsReadAgainAfterAnInterruption stops a run between the two chunks of a
 // folder whose locations are void.
-func TestAnEndWhileAFolderIsReadAgain(t *testing.T) {
+func TestFolderIsReadAgainAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	s, dovecot := newDovecot(t)
 	f := s.fixture()
@@ -169,7 +169,7 @@ func TestAnEndWhileAFolderIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestMailThatTheServerTellsOfIsDecided(t *testing.T) {
+func TestPushedMailIsDecided(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers() {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestMailThatTheServerTellsOfIsDecided(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherProgramDoesIsRecorded(t *testing.T) {
+func TestChangesByAnotherProgramAreRecorded(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers() {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestWhatAnotherProgramDoesIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAnArchivedMessageIsNotBroughtBack(t *testing.T) {
+func TestArchivedMessageIsNotRestored(t *testing.T) {
 	t.Parallel()
 	s, _ := newDovecot(t)
 	f := s.fixture()
@@ -259,7 +259,7 @@ func TestAnArchivedMessageIsNotBroughtBack(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasAwayIsReadAgain(t *testing.T) {
+func TestServerIsReadAgainAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	s, dovecot := newDovecot(t)
 	f := s.fixture()
@@ -284,7 +284,7 @@ func TestAServerThatWasAwayIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestAWrongPasswordIsNotShown(t *testing.T) {
+func TestErrorDoesNotContainThePassword(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers() {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +314,7 @@ func (f *fixture) dying(left *atomic.Int64) func(context.Context, account.Accoun
 	}
 }
 
-func TestABackfillOfAServerThatDiesIsTakenUpWhereItWas(t *testing.T) {
+func TestInterruptedServerBackfillResumes(t *testing.T) {
 	t.Parallel()
 	s, dovecot := newDovecot(t)
 	f := s.fixture()
@@ -363,7 +363,7 @@ func TestOneSlotReadsManyAccounts(t *testing.T) {
 	f.until("SELECT count(1) = 3 FROM triage_decisions")
 }
 
-func TestARunThatAProcessLeftIsEnded(t *testing.T) {
+func TestAbandonedRunIsEnded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec("INSERT INTO triage_runs (tenant_id, run_id, account_id, kind) SELECT tenant_id, gen_random_uuid(), account_id, 'backfill' FROM triage_accounts")
@@ -375,7 +375,7 @@ func TestARunThatAProcessLeftIsEnded(t *testing.T) {
 	}
 }
 
-func TestAnAccountThatIsChangedWhileItIsReadIsReadAsItIsNow(t *testing.T) {
+func TestChangedAccountIsReadWithItsNewSettings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", newsletter("n@x").raw())
@@ -423,9 +423,9 @@ func TestOnceReadsMoreAccountsThanItHasSlots(t *testing.T) {
 	}
 }
 
-// TestOldMailThatWasBroughtInHidesNoNewerMail has more than a page of old mail
+// TestImportedOldMailHidesNoNewerMail has more than a page of old mail
 // before a newer one, as in a folder into which another account was copied.
-func TestOldMailThatWasBroughtInHidesNoNewerMail(t *testing.T) {
+func TestImportedOldMailHidesNoNewerMail(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t)
 	f := s.fixture()

@@ -113,9 +113,9 @@ func (f *fixture) while(ended chan struct{}, sql string, args ...any) {
 	}
 }
 
-// TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce kills the process
+// TestKilledBackfillDecidesEachMessageOnce kills the process
 // four times while it reads, and lets another one continue.
-func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
+func TestKilledBackfillDecidesEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const messages, sent = 400, 20
@@ -171,9 +171,9 @@ func modelsAt(address string) llm.Config {
 	return c
 }
 
-// TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone kills a process whose
+// TestKilledProcessLosesOnlyItsQuestions kills a process whose
 // questions are in flight, and one that has stored some answers.
-func TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone(t *testing.T) {
+func TestKilledProcessLosesOnlyItsQuestions(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	answers := make(chan struct{})

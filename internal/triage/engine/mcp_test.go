@@ -137,9 +137,9 @@ func TestMailWithoutOriginals(t *testing.T) {
 	}
 }
 
-// TestWhatAnMCPServerSaysIsNowhere has the server fail with a canary word in
+// TestTextOfAnMCPServerIsNeverStored has the server fail with a canary word in
 // every answer, and searches the schedule, the runs and the log for it.
-func TestWhatAnMCPServerSaysIsNowhere(t *testing.T) {
+func TestTextOfAnMCPServerIsNeverStored(t *testing.T) {
 	t.Parallel()
 	f, s := behindMCP(t, mcpmailtest.Kind{})
 	s.Deliver("INBOX", []byte(newsletter("one@x").raw()))
@@ -157,7 +157,7 @@ func TestWhatAnMCPServerSaysIsNowhere(t *testing.T) {
 		}
 	}
 	stored := one[string](f, "SELECT coalesce(string_agg(to_jsonb(s)::text, ''), '') || coalesce((SELECT string_agg(to_jsonb(r)::text, '') FROM triage_runs r), '') FROM triage_schedules s")
-	if strings.Contains(stored+log.String(), "canary") || !strings.Contains(stored, "says that it failed") {
+	if strings.Contains(stored+log.String(), "canary") || !strings.Contains(stored, "the tool failed") {
 		t.Errorf("stored is %s, logged %s", stored, &log)
 	}
 }

@@ -39,9 +39,9 @@ func (f *fixture) move(path, folder string) string {
 	return to
 }
 
-// TestWhatIsBroughtBackBetweenFoldersIsSeen moves a message between two folders
+// TestMoveBackBetweenFoldersIsDetected moves a message between two folders
 // that are both read, in either order.
-func TestWhatIsBroughtBackBetweenFoldersIsSeen(t *testing.T) {
+func TestMoveBackBetweenFoldersIsDetected(t *testing.T) {
 	t.Parallel()
 	for _, folders := range [][]string{{"INBOX", "Archive"}, {"Archive", "INBOX"}} {
 		f := newFixture(t)
@@ -66,9 +66,9 @@ func TestWhatIsBroughtBackBetweenFoldersIsSeen(t *testing.T) {
 	}
 }
 
-// TestAnOwnersMoveIsNoBringingBack moves a message into another folder that is
+// TestOwnersMoveIsNotAReversal moves a message into another folder that is
 // read.
-func TestAnOwnersMoveIsNoBringingBack(t *testing.T) {
+func TestOwnersMoveIsNotAReversal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive", "Projects"} })
@@ -118,9 +118,9 @@ func (f *fixture) action(id uuid.UUID, external string) {
 	})
 }
 
-// TestWhatAPersonDoesToAProposalIsKnown has a person approve, deny, undo and
+// TestOutcomesOfProposalsAreRecorded has a person approve, deny, undo and
 // revert actions, as the API does, and then has every message decided again.
-func TestWhatAPersonDoesToAProposalIsKnown(t *testing.T) {
+func TestOutcomesOfProposalsAreRecorded(t *testing.T) {
 	t.Parallel()
 	for outcome, test := range map[string]struct {
 		does              string
@@ -180,9 +180,9 @@ func TestWhatAPersonDoesToAProposalIsKnown(t *testing.T) {
 	}
 }
 
-// TestAQuestionOfTheOwnerIsWaitedFor has a machine answer the owner's question,
+// TestOwnersQuestionWaitsForAnAnswer has a machine answer the owner's question,
 // and then a person.
-func TestAQuestionOfTheOwnerIsWaitedFor(t *testing.T) {
+func TestOwnersQuestionWaitsForAnAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ask := testMail{id: "ask@x", from: owner, to: "help@shop.example", subject: "Order 17", body: "When will it arrive?"}
@@ -218,9 +218,9 @@ func TestAQuestionOfTheOwnerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestACorrectionHasTheSendersMailDecidedAgain corrects one of two messages,
+// TestCorrectionDecidesTheSendersMailAgain corrects one of two messages,
 // removes the correction, and checks the proposals.
-func TestACorrectionHasTheSendersMailDecidedAgain(t *testing.T) {
+func TestCorrectionDecidesTheSendersMailAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.known()
@@ -302,9 +302,9 @@ func (r missingFolder) Read(ctx context.Context, items []mailbox.Item, each func
 	return r.Reader.Read(ctx, items, each)
 }
 
-// TestAMessageOfARemovedFolderStaysAsItWasDecided removes the folder of a
+// TestMessageOfARemovedFolderKeepsItsDecision removes the folder of a
 // message that is to be decided again.
-func TestAMessageOfARemovedFolderStaysAsItWasDecided(t *testing.T) {
+func TestMessageOfARemovedFolderKeepsItsDecision(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive"} })
@@ -327,8 +327,8 @@ func TestAMessageOfARemovedFolderStaysAsItWasDecided(t *testing.T) {
 	}
 }
 
-// TestWhatExpiredUnseenIsProposedOnceMore has a proposal expire twice.
-func TestWhatExpiredUnseenIsProposedOnceMore(t *testing.T) {
+// TestExpiredProposalIsRepeatedOnce has a proposal expire twice.
+func TestExpiredProposalIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.known()
@@ -386,9 +386,9 @@ func TestWhatExpiredUnseenIsProposedOnceMore(t *testing.T) {
 	}
 }
 
-// TestWhatTheOwnerTouchedIsWithdrawn has the owner flag or move a message with
+// TestProposalsAboutTouchedMailAreWithdrawn has the owner flag or move a message with
 // a pending proposal, or with an expired one.
-func TestWhatTheOwnerTouchedIsWithdrawn(t *testing.T) {
+func TestProposalsAboutTouchedMailAreWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, touch := range map[string]func(f *fixture, path string){
 		"flagged": func(f *fixture, path string) {

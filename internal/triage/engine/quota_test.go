@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 )
 
-// TestWhatIsLeftOfALimitOutlivesTheProcess has two engines, one after the
+// TestQuotaOutlivesTheProcess has two engines, one after the
 // other, read an account, of which the first took bytes of the day.
-func TestWhatIsLeftOfALimitOutlivesTheProcess(t *testing.T) {
+func TestQuotaOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", newsletter("one@garden.example").raw())
@@ -39,8 +39,8 @@ func TestWhatIsLeftOfALimitOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestAClosedBucketIsSeenFromOutside has a reader that the server has limited.
-func TestAClosedBucketIsSeenFromOutside(t *testing.T) {
+// TestStatusShowsAClosedBucket has a reader that the server has limited.
+func TestStatusShowsAClosedBucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	bucket := quota.New(quota.Provider{Name: "test"})

@@ -98,7 +98,7 @@ func request(id string) testMail {
 	}
 }
 
-func TestADraftIsWrittenAndProposed(t *testing.T) {
+func TestDraftIsWrittenAndProposed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) {
@@ -143,9 +143,9 @@ func TestADraftIsWrittenAndProposed(t *testing.T) {
 	}
 }
 
-// TestTextsThatTheAccountWants checks that texts are written automatically,
+// TestWantedTextsAreWrittenAutomatically checks that texts are written automatically,
 // once, and only for messages that wait for their owner.
-func TestTextsThatTheAccountWants(t *testing.T) {
+func TestWantedTextsAreWrittenAutomatically(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) {
@@ -168,7 +168,7 @@ func TestTextsThatTheAccountWants(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNotWritten(t *testing.T) {
+func TestRefusedTexts(t *testing.T) {
 	t.Parallel()
 	invalid, unavailable := &models.Error{Kind: models.Invalid}, &models.Error{Kind: models.Unavailable}
 	for name, test := range map[string]struct {
@@ -221,8 +221,8 @@ func TestTextsThatAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestADraftOfAMessageThatMoved checks that a moved message is not answered.
-func TestADraftOfAMessageThatMoved(t *testing.T) {
+// TestMovedMessageIsNotAnswered checks that a moved message is not answered.
+func TestMovedMessageIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.deliver("", request("1@tallis.example").raw())
@@ -236,8 +236,8 @@ func TestADraftOfAMessageThatMoved(t *testing.T) {
 	}
 }
 
-// TestTheModelOfTierT3WritesTexts uses a server in place of the model.
-func TestTheModelOfTierT3WritesTexts(t *testing.T) {
+// TestServerOfTierT3WritesTexts uses a server in place of the model.
+func TestServerOfTierT3WritesTexts(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {
 		if !strings.Contains(string(r.Schema), "line1") {

@@ -17,10 +17,10 @@ func passed(domain string) string {
 		"\nReceived: from out." + domain + " ([192.0.2.1]) by mx.example.net; Thu, 05 Mar 2026 16:23:04 +0000\n"
 }
 
-// TestAStrangerBorrowsNoListAndNoThread has a stranger write under the id of a
+// TestStrangerGainsNothingFromListOrThread has a stranger write under the id of a
 // known list, answer a question that the owner asked somebody else, and use the
 // Message-ID of a message that the owner has answered.
-func TestAStrangerBorrowsNoListAndNoThread(t *testing.T) {
+func TestStrangerGainsNothingFromListOrThread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put("work", func(a *account.Account) {

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
-// TestWhatIsStoredIsToldToPeople reads the data that the engine wrote through
+// TestStoredDataIsShownToPeople reads the data that the engine wrote through
 // the functions for people.
-func TestWhatIsStoredIsToldToPeople(t *testing.T) {
+func TestStoredDataIsShownToPeople(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec(`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen, received)

@@ -133,34 +133,34 @@ func (r *run) evaluateBackends(ctx context.Context) error {
 				return nil
 			}
 			b := newRemembering(backend, r.progress(s.name+", "+backend.Name))
-			said := map[cascade.Tier]answers{}
+			replies := map[cascade.Tier]answers{}
 			for _, tier := range b.tiers() {
 				if ctx.Err() != nil {
 					return nil
 				}
-				said[tier] = r.evaluateTier(ctx, b, tier, s)
+				replies[tier] = r.evaluateTier(ctx, b, tier, s)
 			}
 			if ctx.Err() != nil {
 				return nil
 			}
 			r.evaluateCascade(ctx, b, s)
-			r.evaluateStability(ctx, b, s, said, first)
+			r.evaluateStability(ctx, b, s, replies, first)
 			if first == nil {
-				first = said
+				first = replies
 			}
 		}
 	}
 	return nil
 }
 
-// told is the number of answers between two reports of progress.
-const told = 10
+// progressInterval is the number of answers between two reports of progress.
+const progressInterval = 10
 
 // progress returns a function to call for every answer.
 func (r *run) progress(of string) func(cascade.Tier) {
 	var answers atomic.Int64
 	return func(tier cascade.Tier) {
-		if n := answers.Add(1); r.Progress != nil && n%told == 0 {
+		if n := answers.Add(1); r.Progress != nil && n%progressInterval == 0 {
 			r.Progress(fmt.Sprintf("%s, %s: %d questions answered", of, tier, n))
 		}
 	}

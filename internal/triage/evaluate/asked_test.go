@@ -158,9 +158,9 @@ func figure(t *testing.T, r evaluate.Report, set, name string) evaluate.Figure {
 	return s.Figures[at]
 }
 
-// TestModelsHaveTheFiguresThatTheyShould has a model that knows the labels of
+// TestFiguresOfAModelWithKnownErrors has a model that knows the labels of
 // all but some messages, and compares it with one that knows all.
-func TestModelsHaveTheFiguresThatTheyShould(t *testing.T) {
+func TestFiguresOfAModelWithKnownErrors(t *testing.T) {
 	t.Parallel()
 	errs, files := newScholar(t, sometimes(5))
 	knows, _ := newScholar(t, func(string) bool { return false })
@@ -215,9 +215,9 @@ func TestModelsHaveTheFiguresThatTheyShould(t *testing.T) {
 	}
 }
 
-// TestModelsThatDoNotKeepToTheQuestionAreSeen has answers that depend on the
+// TestFiguresShowInvalidAndUnstableAnswers has answers that depend on the
 // place in a pack, and invalid ones.
-func TestModelsThatDoNotKeepToTheQuestionAreSeen(t *testing.T) {
+func TestFiguresShowInvalidAndUnstableAnswers(t *testing.T) {
 	t.Parallel()
 	_, files := newScholar(t, sometimes(5))
 	server := modeltest.New(t, modeltest.Config{Answer: modeltest.Pick(func(path string, allowed []string) string {
@@ -241,9 +241,9 @@ func TestModelsThatDoNotKeepToTheQuestionAreSeen(t *testing.T) {
 	}
 }
 
-// TestPartialFiguresSaySo checks that a section is marked as partial after an
+// TestPartialFiguresAreMarked checks that a section is marked as partial after an
 // interruption or a server's failure.
-func TestPartialFiguresSaySo(t *testing.T) {
+func TestPartialFiguresAreMarked(t *testing.T) {
 	t.Parallel()
 	s, files := newScholar(t, sometimes(5))
 	server := modeltest.New(t, modeltest.Config{Answer: s.answer})

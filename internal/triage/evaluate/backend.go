@@ -49,12 +49,12 @@ type remembering struct {
 	memos map[cascade.Tier]*memo
 }
 
-// newRemembering returns a back end with an empty cache. It calls told for each
+// newRemembering returns a back end with an empty cache. It calls answered for each
 // answer of its models.
-func newRemembering(b Backend, told func(cascade.Tier)) *remembering {
+func newRemembering(b Backend, answered func(cascade.Tier)) *remembering {
 	out := &remembering{Backend: b, memos: map[cascade.Tier]*memo{}}
 	for tier, endpoint := range b.Endpoints {
-		out.memos[tier] = &memo{asker: endpoint.Asker, answers: map[string]remembered{}, told: func() { told(tier) }}
+		out.memos[tier] = &memo{asker: endpoint.Asker, answers: map[string]remembered{}, answered: func() { answered(tier) }}
 	}
 	return out
 }
@@ -86,8 +86,8 @@ func (b *remembering) recall(calibrations cascade.Calibrations, tier cascade.Tie
 
 // memo asks each question of a tier once.
 type memo struct {
-	asker cascade.Asker
-	told  func()
+	asker    cascade.Asker
+	answered func()
 
 	mutex   sync.Mutex
 	answers map[string]remembered
@@ -115,7 +115,7 @@ func (m *memo) Ask(ctx context.Context, q model.Question) (model.Answer, error) 
 		m.mutex.Lock()
 		m.answers[q.User] = remembered{a, err}
 		m.mutex.Unlock()
-		m.told()
+		m.answered()
 	}
 	return a, err
 }
@@ -151,10 +151,10 @@ type cost struct {
 	// invalid, cut and long count questions with an invalid answer, with a
 	// truncated one, and those that did not fit the context.
 	invalid, cut, long int
-	// prompt, completion and cached are token counts of the answers; untold
+	// prompt, completion and cached are token counts of the answers; uncounted
 	// counts answers whose server does not report cached tokens.
-	prompt, completion, cached, untold int
-	took                               time.Duration
+	prompt, completion, cached, uncounted int
+	took                                  time.Duration
 }
 
 // wrong returns the number of questions without a valid answer.
@@ -188,7 +188,7 @@ func (c *cost) add(tier cascade.Tier, a model.Answer, err error) {
 		c.prompt += a.PromptTokens
 		c.completion += a.CompletionTokens
 		c.cached += max(0, a.CachedTokens)
-		c.untold += count(a.CachedTokens < 0)
+		c.uncounted += count(a.CachedTokens < 0)
 		c.took += a.Took
 	}
 }

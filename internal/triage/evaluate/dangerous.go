@@ -93,15 +93,15 @@ func trusting() cascade.Calibrations {
 	return all
 }
 
-// lied counts the effects of adversaries' answers.
-type lied struct{ tried, asked, envelopes, forbidden, hidden int }
+// adversaryCounts counts the effects of adversaries' answers.
+type adversaryCounts struct{ tried, asked, envelopes, forbidden, hidden int }
 
 // evaluateAdversaries puts every attack into every mail at three places, in
 // mail of three kinds of proven and known senders, with every cohort at L5. It
 // asks models that give the most dangerous of all valid answers, even about
 // mail that triage would not ask about.
 func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []string, victims []victim) error {
-	var sum lied
+	var sum adversaryCounts
 	for _, calibrations := range []cascade.Calibrations{nil, trusting()} {
 		for _, adversary := range []adversary{hide(), alarm()} {
 			endpoints := map[cascade.Tier]cascade.Endpoint{}
@@ -114,7 +114,7 @@ func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []str
 					return err
 				}
 				s := senders()[i%provenSenders]
-				if err := r.lieAbout(ctx, c, s, v, attacks, calibrations == nil, &sum); err != nil {
+				if err := r.askAdversary(ctx, c, s, v, attacks, calibrations == nil, &sum); err != nil {
 					return err
 				}
 			}
@@ -133,8 +133,8 @@ func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []str
 	return nil
 }
 
-// lieAbout asks about a mail with each attack in it, and plans the proposals.
-func (r *run) lieAbout(ctx context.Context, c *cascade.Cascade, s senderKind, v victim, attacks []string, uncalibrated bool, sum *lied) error {
+// askAdversary asks about a mail with each attack in it, and plans the proposals.
+func (r *run) askAdversary(ctx context.Context, c *cascade.Cascade, s senderKind, v victim, attacks []string, uncalibrated bool, sum *adversaryCounts) error {
 	var mails []cascade.Mail
 	var facts []decide.Facts
 	var messages []*message.Message

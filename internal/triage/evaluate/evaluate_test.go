@@ -144,10 +144,10 @@ func TestRunWithACorpus(t *testing.T) {
 	}
 }
 
-// TestLocalModelsThatLieLeadToNothingForbidden has models that give the most
+// TestDangerousAnswersLeadToNothingForbidden has models that give the most
 // dangerous of all valid answers about every mail with a sample of the attacks;
 // with a folder of attacks and mails, with all of both.
-func TestLocalModelsThatLieLeadToNothingForbidden(t *testing.T) {
+func TestDangerousAnswersLeadToNothingForbidden(t *testing.T) {
 	t.Parallel()
 	o, sets := options(t), []string{"fixture"}
 	o.Attacks = 20
@@ -177,10 +177,10 @@ func TestLocalModelsThatLieLeadToNothingForbidden(t *testing.T) {
 	}
 }
 
-// TestInjectedTextMovesNothing puts a sample of the attacks into mail of every
+// TestInjectedTextMovesNoMail puts a sample of the attacks into mail of every
 // kind of sender, at every place; with a folder of attacks and mails, all of
 // both.
-func TestInjectedTextMovesNothing(t *testing.T) {
+func TestInjectedTextMovesNoMail(t *testing.T) {
 	t.Parallel()
 	o, sets := options(t), []string{"fixture"}
 	o.Attacks = 20
@@ -214,7 +214,7 @@ func TestInjectedTextMovesNothing(t *testing.T) {
 	}
 }
 
-func TestAbsentSetsAreSaid(t *testing.T) {
+func TestReportListsAbsentSets(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Corpus = fstest.MapFS{}

@@ -55,13 +55,13 @@ func wilson(p, n float64) (low, high float64) {
 // found counts the results of a yes-or-no question.
 type found struct{ hit, missed, wrong, passed int }
 
-func (f *found) add(said, is bool) {
+func (f *found) add(predicted, actual bool) {
 	switch {
-	case said && is:
+	case predicted && actual:
 		f.hit++
-	case is:
+	case actual:
 		f.missed++
-	case said:
+	case predicted:
 		f.wrong++
 	default:
 		f.passed++

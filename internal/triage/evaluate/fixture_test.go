@@ -121,9 +121,9 @@ func checkLabels(t *testing.T, id string, l labels) {
 	}
 }
 
-// TestLabelledMailHasItsFormat checks both sets: ids are unique, messages
+// TestLabelledMailIsValid checks both sets: ids are unique, messages
 // parse, labels are valid, and domains are reserved ones.
-func TestLabelledMailHasItsFormat(t *testing.T) {
+func TestLabelledMailIsValid(t *testing.T) {
 	t.Parallel()
 	reserved := regexp.MustCompile(`(?i)(^|\.)(example|test)$|(^|\.)example\.(com|net|org)$`)
 	seen := map[string]bool{}
@@ -271,7 +271,7 @@ func TestTrainingAndFixtureShareNoText(t *testing.T) {
 	}
 }
 
-func TestSentencesHaveTheirFormat(t *testing.T) {
+func TestSentencesAreValid(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(trainingFolder, "sentences.tsv"))
 	if err != nil {

@@ -48,15 +48,15 @@ func priorities(all []judged, repeats int) []Figure {
 	var calibration classify.Calibration
 	classes := make([]found, len(classify.HeadPriority.Classes()))
 	for _, j := range all {
-		said, is := j.prediction.Priority, j.label()
-		exact.add(said == is)
-		within.add(withinOne(said, is))
+		predicted, is := j.prediction.Priority, j.label()
+		exact.add(predicted == is)
+		within.add(withinOne(predicted, is))
 		urgent.add(j.prediction.Urgent, is == classify.Urgent)
 		needed.add(j.prediction.NeedsAttention, attention(is))
-		chosen.add(attention(said), attention(is))
-		calibration.Add(j.prediction.Confidence(), said == is)
+		chosen.add(attention(predicted), attention(is))
+		calibration.Add(j.prediction.Confidence(), predicted == is)
 		for i, class := range classify.HeadPriority.Classes() {
-			classes[i].add(string(said) == class, string(is) == class)
+			classes[i].add(string(predicted) == class, string(is) == class)
 		}
 	}
 	out := []Figure{exact.figure("exact", repeats), within.figure("within one", repeats)}

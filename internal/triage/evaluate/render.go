@@ -25,7 +25,7 @@ func (r Report) Text(to io.Writer) error {
 		s.text(&b)
 	}
 	for _, absent := range r.Absent {
-		fmt.Fprintf(&b, "\nnot evaluated, because it is not there: %s\n", absent)
+		fmt.Fprintf(&b, "\nnot evaluated, because it is missing: %s\n", absent)
 	}
 	_, err := io.WriteString(to, b.String())
 	return err

@@ -82,7 +82,7 @@ func (s set) samples(tier cascade.Tier, question string, raw answers) (halves [2
 // calibration returns the calibration errors of answers: with the model's
 // confidence, with triage's, and with calibrations that are fitted on one half
 // of the messages and evaluated on the other.
-func (s set) calibration(tier cascade.Tier, said, raw answers) []Figure {
+func (s set) calibration(tier cascade.Tier, replies, raw answers) []Figure {
 	var figures []Figure
 	for _, question := range cascade.Questions(tier) {
 		halves := s.samples(tier, question, raw)
@@ -91,13 +91,13 @@ func (s set) calibration(tier cascade.Tier, said, raw answers) []Figure {
 			continue
 		}
 		n, name := len(cascade.Values(tier, question)), question+" calibration error"
-		told := slices.DeleteFunc(slices.Clone(all), func(s cascade.Sample) bool { return s.Shares == nil })
-		if len(told) > 0 {
-			figures = append(figures, Figure{Name: name + ", as the model gives it", Value: cascade.CalibrationError(told, n, cascade.Calibration{Temperature: 1})})
+		weighed := slices.DeleteFunc(slices.Clone(all), func(s cascade.Sample) bool { return s.Shares == nil })
+		if len(weighed) > 0 {
+			figures = append(figures, Figure{Name: name + ", as the model gives it", Value: cascade.CalibrationError(weighed, n, cascade.Calibration{Temperature: 1})})
 		}
 		var believed classify.Calibration
 		for i, e := range s.examples {
-			if c, ok := said.choice(i, question); ok && e.right(question) != "" {
+			if c, ok := replies.choice(i, question); ok && e.right(question) != "" {
 				believed.Add(c.Confidence, c.Value == e.right(question))
 			}
 		}

@@ -26,26 +26,26 @@ func (r *run) evaluateTier(ctx context.Context, b *remembering, tier cascade.Tie
 	mails := s.everyMail(tier)
 	c, spent := b.cascade(tier)
 	results := c.Ask(ctx, mails)
-	said := answersOf(tier, results)
+	replies := answersOf(tier, results)
 	open, kind := unanswered(results)
 	var figures []Figure
 	switch tier {
 	case cascade.T1:
-		figures = s.aboutShow(said)
+		figures = s.aboutShow(replies)
 	case cascade.T2a:
-		figures = s.aboutUnderstanding(said)
+		figures = s.aboutUnderstanding(replies)
 	case cascade.T2b:
-		figures = s.aboutNeed(said)
+		figures = s.aboutNeed(replies)
 	}
-	raw := said
-	if name := said.model(); name != "" {
+	raw := replies
+	if name := replies.model(); name != "" {
 		raw = answersOf(tier, b.recall(cascade.Raw(name), tier).Ask(context.WithoutCancel(ctx), mails))
 	}
-	figures = append(figures, s.calibration(tier, said, raw)...)
-	figures = append(figures, spent.failures(said)...)
-	answered := len(slices.DeleteFunc(slices.Clone(said), func(r cascade.Reply) bool { return !r.Answered() }))
+	figures = append(figures, s.calibration(tier, replies, raw)...)
+	figures = append(figures, spent.failures(replies)...)
+	answered := len(slices.DeleteFunc(slices.Clone(replies), func(r cascade.Reply) bool { return !r.Answered() }))
 	r.addAsked(ctx, s.name+", "+b.Name+", "+string(tier), answered, open, kind, figures)
-	return said
+	return replies
 }
 
 // unanswered counts the messages with a tier that the server left open.
@@ -78,11 +78,11 @@ func (s *shares) add(tier, embedded, both bool) {
 	s.both.add(both)
 }
 
-func (s shares) figures(what string, tier cascade.Tier) []Figure {
+func (s shares) figures(name string, tier cascade.Tier) []Figure {
 	if s.tier.of+s.embedded.of+s.both.of == 0 {
 		return nil
 	}
-	return []Figure{s.tier.figure(what+": "+string(tier), 1), s.embedded.figure(what+": embedded models", 1), s.both.figure(what+": both", 1)}
+	return []Figure{s.tier.figure(name+": "+string(tier), 1), s.embedded.figure(name+": embedded models", 1), s.both.figure(name+": both", 1)}
 }
 
 type founds struct{ tier, embedded, both found }
@@ -93,22 +93,22 @@ func (f *founds) add(is, tier, embedded, both bool) {
 	f.both.add(both, is)
 }
 
-func (f founds) figures(what string, tier cascade.Tier) []Figure {
+func (f founds) figures(name string, tier cascade.Tier) []Figure {
 	if f.tier == (found{}) {
 		return nil
 	}
 	recall := shares{f.tier.recall(), f.embedded.recall(), f.both.recall()}
 	precision := shares{f.tier.precision(), f.embedded.precision(), f.both.precision()}
-	return append(recall.figures(what+" recall", tier), precision.figures(what+" precision", tier)...)
+	return append(recall.figures(name+" recall", tier), precision.figures(name+" precision", tier)...)
 }
 
 // aboutShow compares whether messages are worth showing; for the embedded
 // models, whether the decision without a model does not archive them.
-func (s set) aboutShow(said answers) []Figure {
+func (s set) aboutShow(replies answers) []Figure {
 	var show founds
 	for i, e := range s.examples {
-		if c, ok := said.choice(i, questionShow); ok {
-			both := cascade.Decide(e.facts, said[i:i+1])
+		if c, ok := replies.choice(i, questionShow); ok {
+			both := cascade.Decide(e.facts, replies[i:i+1])
 			show.add(e.shown(), c.Code == "Y", e.decision.Bucket != decide.Archived, both.Bucket != decide.Archived)
 		}
 	}
@@ -116,18 +116,18 @@ func (s set) aboutShow(said answers) []Figure {
 }
 
 // aboutUnderstanding compares act, category and priority.
-func (s set) aboutUnderstanding(said answers) []Figure {
+func (s set) aboutUnderstanding(replies answers) []Figure {
 	var act, category, exact, within shares
 	var need founds
 	for i, e := range s.examples {
-		merged := cascade.Merge(e.prediction, said[i:i+1])
-		if c, ok := said.choice(i, questionAct); ok && e.labels.Act != "" {
+		merged := cascade.Merge(e.prediction, replies[i:i+1])
+		if c, ok := replies.choice(i, questionAct); ok && e.labels.Act != "" {
 			act.add(c.Value == e.labels.Act, string(e.prediction.Act) == e.labels.Act, string(merged.Act) == e.labels.Act)
 		}
-		if c, ok := said.choice(i, questionCategory); ok && e.labels.Category != "" {
+		if c, ok := replies.choice(i, questionCategory); ok && e.labels.Category != "" {
 			category.add(c.Value == e.labels.Category, string(e.prediction.Category) == e.labels.Category, string(merged.Category) == e.labels.Category)
 		}
-		if c, ok := said.choice(i, questionPriority); ok && e.labels.Priority != "" {
+		if c, ok := replies.choice(i, questionPriority); ok && e.labels.Priority != "" {
 			is := e.label()
 			exact.add(classify.Priority(c.Value) == is, e.prediction.Priority == is, merged.Priority == is)
 			within.add(withinOne(classify.Priority(c.Value), is), withinOne(e.prediction.Priority, is), withinOne(merged.Priority, is))
@@ -144,11 +144,11 @@ func (s set) aboutUnderstanding(said answers) []Figure {
 // aboutNeed compares whether the message needs its owner. No set has labels of
 // scores: a score above the lowest should find urgent mail and mail that needs
 // a response.
-func (s set) aboutNeed(said answers) []Figure {
+func (s set) aboutNeed(replies answers) []Figure {
 	var need founds
 	for i, e := range s.examples {
-		if c, ok := said.choice(i, questionScore); ok && e.labels.Priority != "" {
-			both := cascade.Merge(e.prediction, said[i:i+1])
+		if c, ok := replies.choice(i, questionScore); ok && e.labels.Priority != "" {
+			both := cascade.Merge(e.prediction, replies[i:i+1])
 			need.add(attention(e.label()), c.Code != "L", e.prediction.NeedsAttention, both.NeedsAttention)
 		}
 	}
@@ -156,9 +156,9 @@ func (s set) aboutNeed(said answers) []Figure {
 }
 
 // failures returns the figures about missing and invalid answers.
-func (c *cost) failures(said answers) []Figure {
+func (c *cost) failures(replies answers) []Figure {
 	failed := 0
-	for _, r := range said {
+	for _, r := range replies {
 		failed += count(r.Failed != "")
 	}
 	calls := c.total()

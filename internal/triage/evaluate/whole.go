@@ -67,11 +67,11 @@ func (r *run) evaluateCascade(ctx context.Context, b *remembering, s set) {
 }
 
 // compared returns the figures without models and with them.
-func compared(t shares, what string) []Figure {
+func compared(t shares, name string) []Figure {
 	if t.both.of == 0 {
 		return nil
 	}
-	return []Figure{t.embedded.figure(what+": embedded models", 1), t.both.figure(what+": with models", 1)}
+	return []Figure{t.embedded.figure(name+": embedded models", 1), t.both.figure(name+": with models", 1)}
 }
 
 // per returns the cost per 100 messages.
@@ -86,7 +86,7 @@ func (c *cost) per(messages int) []Figure {
 		}
 	}
 	figures = append(figures, hundred("calls", c.total(), "calls"), hundred("prompts", c.prompt, "tokens"), hundred("answers", c.completion, "tokens"))
-	if c.untold == 0 {
+	if c.uncounted == 0 {
 		figures = append(figures, hundred("prompts from the cache", c.cached, "tokens"))
 	}
 	return append(figures, hundred("time of all calls, one after the other", int(c.took.Milliseconds()), "ms"))
@@ -94,19 +94,19 @@ func (c *cost) per(messages int) []Figure {
 
 // evaluateStability measures how many answers change: with another back end,
 // when everything is asked again, and in reversed packs.
-func (r *run) evaluateStability(ctx context.Context, b *remembering, s set, said, first map[cascade.Tier]answers) {
+func (r *run) evaluateStability(ctx context.Context, b *remembering, s set, replies, first map[cascade.Tier]answers) {
 	var figures []Figure
 	var wrong error
 	for _, tier := range b.tiers() {
 		if first != nil && first[tier] != nil {
-			figures = append(figures, differing(tier, first[tier], said[tier], "than "+r.Backends[0].Name)...)
+			figures = append(figures, differing(tier, first[tier], replies[tier], "than "+r.Backends[0].Name)...)
 		}
 		if !r.Repeat || ctx.Err() != nil {
 			continue
 		}
 		again := newRemembering(b.Backend, r.progress(s.name+", "+b.Name+", again"))
 		c, _ := again.cascade(tier)
-		figures = append(figures, differing(tier, said[tier], answersOf(tier, c.Ask(ctx, s.everyMail(tier))), "when asked again")...)
+		figures = append(figures, differing(tier, replies[tier], answersOf(tier, c.Ask(ctx, s.everyMail(tier))), "when asked again")...)
 		turned, err := b.turned(ctx, tier, s)
 		wrong = errors.Join(wrong, err)
 		if turned.of > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
-func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
+func TestStatusOfAccountsThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
@@ -91,7 +91,7 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 	}
 }
 
-func TestARunIsAskedForBeforeAndAfterTheFirst(t *testing.T) {
+func TestRunsCanBeRequestedBeforeAndAfterTheFirst(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant, account := envelope.TenantID(uuid.Must(uuid.NewV7())), uuid.New()
@@ -116,7 +116,7 @@ func TestARunIsAskedForBeforeAndAfterTheFirst(t *testing.T) {
 	}
 }
 
-func TestExplainTellsFromWhereEveryValueComesAndWhatBecameOfIt(t *testing.T) {
+func TestExplainShowsOriginsAndOutcomes(t *testing.T) {
 	t.Parallel()
 	action, reversal := envelope.ActionID(uuid.New()), envelope.ActionID(uuid.New())
 	m := wire.TriageMessageDetail{
@@ -170,7 +170,7 @@ func TestExplainTellsFromWhereEveryValueComesAndWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-func TestStatusTellsWhichModelsCanBeAskedAndWhatWasRefused(t *testing.T) {
+func TestStatusShowsModelsAndRefusals(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
@@ -208,7 +208,7 @@ func TestStatusTellsWhichModelsCanBeAskedAndWhatWasRefused(t *testing.T) {
 	}
 }
 
-func TestExplainSaysOnWhichTierADecisionRestsAndWhatItDoesWithout(t *testing.T) {
+func TestExplainShowsTheTierAndMissingTiers(t *testing.T) {
 	t.Parallel()
 	m := wire.TriageMessageDetail{
 		TriageMessage: wire.TriageMessage{ID: uuid.New(), DecidedAt: new(time.Now())}, DecidedBecause: "asked",

@@ -25,13 +25,13 @@ import (
 func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account string, now time.Time) ([]wire.TriageStatus, error) {
 	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: tenant, Account: account})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageStatusListRow) (wire.TriageStatus, error) {
-		left, err := quotaOf(r.Quota)
+		state, err := quotaOf(r.Quota)
 		models, modelsErr := modelsOf(r)
 		return schedule{
 			status: wire.TriageStatus{
 				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
 				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastReadAt: postgres.UTC(r.LastReadAt), LastError: r.LastError,
-				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left, Models: models,
+				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: state, Models: models,
 				SetAside: int(r.SetAside), Expired: int(r.Expired),
 			},
 			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
@@ -297,7 +297,7 @@ func Retract(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 	n, err := dbsqlc.New().TriageCorrectionRetract(ctx, tx, &dbsqlc.TriageCorrectionRetractParams{
 		TenantID: tenant, MessageID: message, CorrectionNo: number,
 	})
-	return postgres.Affected(n, err, fault.New(fault.NotFound, "the message has no correction %d that holds", number))
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "the message has no correction %d in force", number))
 }
 
 func errNoMessage(id uuid.UUID) error { return fault.New(fault.NotFound, "no message %s", id) }

@@ -52,9 +52,9 @@ func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 	case err != nil:
 		return wire.TriageText{}, err
 	case m.DecidedAt == nil:
-		return wire.TriageText{}, fault.New(fault.Conflict, "texts are written about messages that came in and were judged")
+		return wire.TriageText{}, fault.New(fault.Conflict, "texts need a received message with a decision")
 	case len(m.Texts) >= maxTexts:
-		return wire.TriageText{}, fault.New(fault.Conflict, "there are %d texts about the message already", maxTexts)
+		return wire.TriageText{}, fault.New(fault.Conflict, "the message already has %d texts", maxTexts)
 	}
 	rows, err := dbsqlc.New().TriageTextAsk(ctx, tx, &dbsqlc.TriageTextAskParams{
 		TenantID: tenant, MessageID: message, Kind: in.Kind, Note: strings.TrimSpace(in.Note), AskedBy: string(by), Most: maxTexts,
@@ -78,7 +78,7 @@ func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 		}
 	}
 	if err == nil {
-		err = fault.New(fault.Conflict, "the text was just written; look at the message")
+		err = fault.New(fault.Conflict, "the text was just written; read the message again")
 	}
 	return wire.TriageText{}, err
 }

@@ -15,14 +15,14 @@ import (
 // as far as the reader may see them. It is pure.
 func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.PolicyDecision) (wire.TriageWhy, error) {
 	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Steps: []wire.TriageWhyStep{}}
-	say := func(stage, format string, args ...any) {
+	add := func(stage, format string, args ...any) {
 		w.Steps = append(w.Steps, wire.TriageWhyStep{Stage: stage, Text: fmt.Sprintf(format, args...)})
 	}
 	for _, n := range m.Notes {
-		say("reading", "%s: %s removed %d times, %d characters", n.Step, n.Kind, n.Count, n.Characters)
+		add("reading", "%s: %s removed %d times, %d characters", n.Step, n.Kind, n.Count, n.Characters)
 	}
 	for _, text := range m.Warnings {
-		say("reading", "warning: %s", text)
+		add("reading", "warning: %s", text)
 	}
 	if m.DecidedAt == nil {
 		w.Summary = "Nothing was decided: " + undecided(m)
@@ -33,42 +33,42 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 		if s.Evidence != "" {
 			text += ": " + s.Evidence
 		}
-		say("signal", "%s", text)
+		add("signal", "%s", text)
 	}
 	var d decide.Decision
 	if err := json.Unmarshal(m.Decision, &d); err != nil {
 		return w, fmt.Errorf("decision about message %s: %w", m.ID, err)
 	}
 	if text := again(m.DecidedBecause); text != "" {
-		say("rule", "decided again at %s, because %s", stamp(*m.DecidedAt), text)
+		add("rule", "decided again at %s, because %s", stamp(*m.DecidedAt), text)
 	}
 	for _, s := range d.Trace {
 		if s.From == "" {
-			say("rule", "%s: %s, because %s", s.Rule, s.To, s.Because)
+			add("rule", "%s: %s, because %s", s.Rule, s.To, s.Because)
 		} else {
-			say("rule", "%s: %s → %s, because %s", s.Rule, s.From, s.To, s.Because)
+			add("rule", "%s: %s → %s, because %s", s.Rule, s.From, s.To, s.Because)
 		}
 	}
 	if m.Tier != "" {
-		say("rule", "%s", restsOn(m))
+		add("rule", "%s", restsOn(m))
 	}
 	for _, s := range m.Skips {
-		say("skip", "%s is not proposed: %s", s.Action, s.Because)
+		add("skip", "%s is not proposed: %s", s.Action, s.Because)
 	}
 	for _, p := range m.Proposals {
 		w.Steps = append(w.Steps, proposalSteps(p, policies)...)
 	}
 	if m.TouchedAt != nil {
-		say("owner", "its owner moved or flagged the message, seen at %s; nothing more is proposed", stamp(*m.TouchedAt))
+		add("owner", "its owner moved or flagged the message, seen at %s; nothing more is proposed", stamp(*m.TouchedAt))
 	}
 	if len(m.Undone) > 0 {
-		say("owner", "refused or taken back, and not proposed again: %s", strings.Join(m.Undone, ", "))
+		add("owner", "refused or taken back, and not proposed again: %s", strings.Join(m.Undone, ", "))
 	}
 	for _, c := range m.Corrections {
 		if c.RetractedAt == nil {
-			say("correction", "%s: %s is %s, said at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt))
+			add("correction", "%s: %s is %s, said at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt))
 		} else {
-			say("correction", "%s: %s is %s, said at %s and taken back at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt), stamp(*c.RetractedAt))
+			add("correction", "%s: %s is %s, said at %s and taken back at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt), stamp(*c.RetractedAt))
 		}
 	}
 	w.Summary = summary(m, d)

@@ -27,7 +27,7 @@ import (
 var (
 	// ErrLost is the error when another process holds the account, or the
 	// account was deleted.
-	ErrLost = errors.New("another run holds the account")
+	ErrLost = errors.New("another process holds the account")
 	// ErrChanged is the error when the account was changed and has to be opened
 	// again.
 	ErrChanged = errors.New("the account was changed")

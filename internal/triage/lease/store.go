@@ -78,11 +78,11 @@ func (l *Lease) Begin(ctx context.Context, tx pgx.Tx) error {
 	if err := postgres.Found(err, ErrLost); err != nil {
 		return err
 	}
-	var left quota.State
-	if err := json.Unmarshal(row.Quota, &left); err != nil {
+	var stored quota.State
+	if err := json.Unmarshal(row.Quota, &stored); err != nil {
 		return fmt.Errorf("quota of the account: %w", err)
 	}
-	l.quota.Restore(left)
+	l.quota.Restore(stored)
 	l.failures = int(row.Failures)
 	return nil
 }

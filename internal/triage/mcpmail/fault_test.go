@@ -82,7 +82,7 @@ func TestOnlyReadingToolsAreCalled(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsNotThere(t *testing.T) {
+func TestMissingTool(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{}, 1)
 	r := open(t, config(t, s))
@@ -106,7 +106,7 @@ func TestAToolThatIsNotThere(t *testing.T) {
 	wantError(t, "a tool that the account chose", err, mailbox.ErrUnsupported)
 }
 
-func TestAServerThatIsGone(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{Secret: "right"}, 1)
 	c := config(t, s)
@@ -208,7 +208,7 @@ func TestCallsCountAgainstTheProvider(t *testing.T) {
 	}
 }
 
-func TestAnswersThatLie(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	item := func(id any) map[string]any {
 		return map[string]any{"id": id, "received_at": "2026-03-05T16:23:00Z"}
@@ -257,9 +257,9 @@ func TestAnswersThatLie(t *testing.T) {
 	}
 }
 
-// TestAPageThatRepeatsEndsTheListing has the server return the same page under
+// TestRepeatedPageEndsTheListing has the server return the same page under
 // new cursors forever.
-func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
+func TestRepeatedPageEndsTheListing(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{NoChanges: true}, 3)
 	var pages atomic.Int64
@@ -278,9 +278,9 @@ func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
 	}
 }
 
-// TestAListingWithoutEndIsAnError has the server return one more message on
+// TestEndlessListingIsAnError has the server return one more message on
 // each page, or hundreds, and always another page.
-func TestAListingWithoutEndIsAnError(t *testing.T) {
+func TestEndlessListingIsAnError(t *testing.T) {
 	t.Parallel()
 	const most = 3
 	for name, row := range map[string]struct{ onPage, last, pages int }{
@@ -325,9 +325,9 @@ func TestAListingWithoutEndIsAnError(t *testing.T) {
 	}
 }
 
-// TestATimeInTheFutureHidesNothing has a message with a time in a hundred
+// TestTimeInTheFutureHidesNothing has a message with a time in a hundred
 // years.
-func TestATimeInTheFutureHidesNothing(t *testing.T) {
+func TestTimeInTheFutureHidesNothing(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{NoChanges: true}, 1)
 	s.At("INBOX", mailboxtest.Message(2, "hello"), time.Now().AddDate(100, 0, 0))
@@ -342,9 +342,9 @@ func TestATimeInTheFutureHidesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsSaid reads three messages of which the server cannot
+// TestUnreadableMessagesAreReported reads three messages of which the server cannot
 // return one, or any.
-func TestWhatCannotBeReadIsSaid(t *testing.T) {
+func TestUnreadableMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		change func(answer map[string]any)
@@ -402,9 +402,9 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	}
 }
 
-// TestOneUnusableEntryStopsNoOther lists messages without an id and without a
+// TestUnusableEntryStopsNoOther lists messages without an id and without a
 // time, next to one that has both, and alone.
-func TestOneUnusableEntryStopsNoOther(t *testing.T) {
+func TestUnusableEntryStopsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]map[string]any{
 		"no id":                 {"received_at": "2026-03-05T16:23:00Z"},

@@ -128,7 +128,7 @@ func ProfileOf(server string, other map[string]string) (Profile, error) {
 	}
 	p, ok := profiles()[server]
 	if !ok {
-		return Profile{}, fmt.Errorf("no kind of server is called %q: it is one of %s", server, strings.Join(Servers(), ", "))
+		return Profile{}, fmt.Errorf("unknown kind of server %q; known kinds: %s", server, strings.Join(Servers(), ", "))
 	}
 	p.server = server
 	if len(other) > 0 && server != Generic {

@@ -68,7 +68,7 @@ func gmail(t *testing.T, queries *[]string) *mcpmail.Reader {
 	return open(t, mcpmail.Config{Name: "gmail", URL: url, Profile: profile(t, "gmail", nil), Networks: safehttp.Loopback(), Quota: quota.New(quota.Provider{})})
 }
 
-func TestGmailsShape(t *testing.T) {
+func TestGmailAnswers(t *testing.T) {
 	t.Parallel()
 	var queries []string
 	r := gmail(t, &queries)
@@ -134,9 +134,9 @@ func TestNamesOfTheTable(t *testing.T) {
 	}
 }
 
-// TestAGenericServerMayHaveOtherNames reads a server with names from the
+// TestGenericServerWithOtherNames reads a server with names from the
 // account, which returns the time of a message only when it is read.
-func TestAGenericServerMayHaveOtherNames(t *testing.T) {
+func TestGenericServerWithOtherNames(t *testing.T) {
 	t.Parallel()
 	url := answering(t, map[string]func(map[string]any) string{})
 	c := mcpmail.Config{Name: "other", URL: url, Networks: safehttp.Loopback(), Quota: quota.New(quota.Provider{})}

@@ -201,12 +201,12 @@ func (s *server) folders(ctx context.Context) ([]mailbox.Folder, error) {
 	return all, nil
 }
 
-func useOf(said, name string) mailbox.Use {
-	said = strings.ToLower(strings.TrimPrefix(said, `\`))
+func useOf(reported, name string) mailbox.Use {
+	reported = strings.ToLower(strings.TrimPrefix(reported, `\`))
 	for _, use := range []mailbox.Use{
 		mailbox.UseInbox, mailbox.UseSent, mailbox.UseDrafts, mailbox.UseArchive, mailbox.UseTrash, mailbox.UseJunk, mailbox.UseAll,
 	} {
-		if said == string(use) {
+		if reported == string(use) {
 			return use
 		}
 	}

@@ -21,7 +21,7 @@ import (
 var (
 	// errOutage is the error of a server that is unreachable or whose answers
 	// are unusable.
-	errOutage = errors.New("the server gave no usable answer")
+	errOutage = errors.New("unusable answer from the server")
 	// errTool is the error of a tool that reports a failure.
 	errTool = errors.New("the tool failed")
 )
@@ -130,16 +130,16 @@ func (s *server) call(ctx context.Context, p purpose, args map[string]any) (any,
 	if err := s.outcome(p, out); err != nil {
 		return nil, err
 	}
-	doc, said, err := document(out.Result)
+	doc, answer, err := document(out.Result)
 	switch {
-	case err != nil && saysFailed(said):
-		return nil, s.failed(p, said)
+	case err != nil && reportsFailure(answer):
+		return nil, s.failed(p, answer)
 	case err != nil:
-		return nil, s.fault("its tool "+string(p)+" answers nothing that is JSON", errOutage)
+		return nil, s.fault("its tool "+string(p)+" does not answer in JSON", errOutage)
 	}
 	if text, ok := s.profile.find(doc, "error"); ok && text != nil && text != "" {
-		said, _ := text.(string)
-		return nil, s.failed(p, said)
+		answer, _ := text.(string)
+		return nil, s.failed(p, answer)
 	}
 	return doc, nil
 }
@@ -153,7 +153,7 @@ func (s *server) outcome(p purpose, out source.Outcome) error {
 	case out.Code == source.CodeRateLimited || out.RetryAfter > 0:
 		return s.quota.Close("the server's limit was reached", out.RetryAfter)
 	case out.Code == source.CodeOversized:
-		return s.fault(doing+" answers more than is read", mailbox.ErrTooLarge)
+		return s.fault(doing+" answered more than the limit", mailbox.ErrTooLarge)
 	case out.Code == source.CodeUnauthorized:
 		return s.fault("the server refuses the credential", mailbox.ErrDenied)
 	case out.Code == source.CodeRejected:
@@ -175,22 +175,22 @@ var (
 
 // failed returns the error of a tool that reports a failure. The text selects
 // the error but is never part of it.
-func (s *server) failed(p purpose, said string) error {
-	said = strings.ToLower(said[:min(len(said), maxFailure)])
+func (s *server) failed(p purpose, answer string) error {
+	answer = strings.ToLower(answer[:min(len(answer), maxFailure)])
 	doing := "its tool " + string(p)
 	switch {
-	case limitWords.MatchString(said):
-		return s.quota.Close("the server's limit was reached", retryAfter(said, time.Now()))
-	case p == readMail && goneWords.MatchString(said):
+	case limitWords.MatchString(answer):
+		return s.quota.Close("the server's limit was reached", retryAfter(answer, time.Now()))
+	case p == readMail && goneWords.MatchString(answer):
 		return fmt.Errorf("message: %w", mailbox.ErrGone)
 	}
-	return s.fault(doing+" says that it failed", errTool)
+	return s.fault(doing, errTool)
 }
 
 // retryAfter returns the wait that a failure requests, in seconds unless it has
 // another unit, or 0.
-func retryAfter(said string, now time.Time) time.Duration {
-	found := retryTime.FindStringSubmatch(said)
+func retryAfter(answer string, now time.Time) time.Duration {
+	found := retryTime.FindStringSubmatch(answer)
 	if found == nil {
 		return 0
 	}
@@ -209,21 +209,21 @@ func retryAfter(said string, now time.Time) time.Duration {
 }
 
 // fault returns an error with the name of the server.
-func (s *server) fault(what string, kind error) error {
-	return fmt.Errorf("MCP server %s: %s: %w", s.name, what, kind)
+func (s *server) fault(problem string, kind error) error {
+	return fmt.Errorf("MCP server %s: %s: %w", s.name, problem, kind)
 }
 
-// saysFailed reports whether a text in place of JSON reports a failure, as from
+// reportsFailure reports whether a text in place of JSON reports a failure, as from
 // servers that do not use the protocol's field.
-func saysFailed(said string) bool {
-	said = strings.ToLower(said[:min(len(said), maxFailure)])
-	return strings.HasPrefix(said, "error") || strings.HasPrefix(said, "failed")
+func reportsFailure(answer string) bool {
+	answer = strings.ToLower(answer[:min(len(answer), maxFailure)])
+	return strings.HasPrefix(answer, "error") || strings.HasPrefix(answer, "failed")
 }
 
 // document returns the JSON of a tool's result: its structured content, or the
 // text of its first part for servers without it. It returns the text itself if
 // that is not JSON.
-func document(result json.RawMessage) (doc any, said string, err error) {
+func document(result json.RawMessage) (doc any, answer string, err error) {
 	var parts struct {
 		Content []struct {
 			Type string `json:"type"`
@@ -239,9 +239,9 @@ func document(result json.RawMessage) (doc any, said string, err error) {
 		if len(parts.Content) == 0 || parts.Content[0].Type != "text" {
 			return nil, "", errOutage
 		}
-		said = parts.Content[0].Text
-		raw = json.RawMessage(said)
+		answer = parts.Content[0].Text
+		raw = json.RawMessage(answer)
 	}
 	doc, err = jsonref.Decode(raw)
-	return doc, said, err
+	return doc, answer, err
 }

@@ -59,8 +59,8 @@ func (s *server) listing(ctx context.Context, folder string, w window) (any, err
 // server, newest first, until each wants no more. A page without new messages
 // ends the listing.
 func (s *server) pages(ctx context.Context, folder string, w window, each func(entry) (more bool, err error)) error {
-	met := map[string]bool{}
-	for page := 0; page < s.maxPages && len(met) < s.maxPages*listed; page++ {
+	seen := map[string]bool{}
+	for page := 0; page < s.maxPages && len(seen) < s.maxPages*listed; page++ {
 		doc, err := s.listing(ctx, folder, w)
 		if err != nil {
 			return err
@@ -69,13 +69,13 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 		if err != nil {
 			return err
 		}
-		before := len(met)
+		before := len(seen)
 		for _, e := range entries {
 			h := hash(e.Key)
-			if met[h] {
+			if seen[h] {
 				continue
 			}
-			met[h] = true
+			seen[h] = true
 			if e.dated && (e.Received.Before(w.since) || !w.before.IsZero() && e.Received.After(w.before)) {
 				continue // servers compare days, or ignore the times
 			}
@@ -84,7 +84,7 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 			}
 		}
 		next, err := s.cursor(doc, "list.next")
-		if err != nil || next == "" || next == w.cursor || len(met) == before {
+		if err != nil || next == "" || next == w.cursor || len(seen) == before {
 			return err
 		}
 		w.cursor = next

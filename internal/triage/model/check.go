@@ -14,19 +14,19 @@ import (
 func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answer, error) {
 	switch {
 	case r.remote:
-		return Answer{}, refuse(RefusedAnswer, "the answer says that it was made elsewhere")
+		return Answer{}, refuse(RefusedAnswer, "the answer was made by another host")
 	case r.finish == "length":
-		return Answer{}, fail(Cut, "the answer was cut at its greatest length")
+		return Answer{}, fail(Cut, "the answer exceeded its token limit")
 	case r.finish != "stop":
-		return Answer{}, fail(Invalid, "the answer did not end by itself")
+		return Answer{}, fail(Invalid, "the answer ended early")
 	case !sameModel(r.model, s.model) && k.answers != anyName && (k.answers == "" || r.model != k.answers):
 		return Answer{}, fail(WrongModel, "another model answered")
 	case r.prompt <= 0 || r.completion <= 0:
-		return Answer{}, fail(Invalid, "the answer does not say how many tokens it and the prompt have")
+		return Answer{}, fail(Invalid, "the answer has no token counts")
 	case r.prompt+r.completion >= k.context:
-		return Answer{}, fail(TooLong, "the prompt filled the context, so that it may have been cut")
+		return Answer{}, fail(TooLong, "the prompt filled the context and may have been truncated")
 	case r.prompt < k.leastTokens(q):
-		return Answer{}, fail(TooLong, "the server counted fewer tokens than the prompt has, so that it was cut")
+		return Answer{}, fail(TooLong, "the server counted fewer tokens than the prompt has: it was truncated")
 	}
 	if err := valid(ctx, q.Schema, []byte(r.text)); err != nil {
 		return Answer{}, err
@@ -56,7 +56,7 @@ func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 		return &Error{Kind: Invalid, Why: "the answer could not be checked", cause: err}
 	}
 	if len(failures) > 0 {
-		return fail(Invalid, "the answer does not fit the schema")
+		return fail(Invalid, "the answer does not match the schema")
 	}
 	return nil
 }

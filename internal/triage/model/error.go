@@ -69,9 +69,11 @@ func (e *Error) Error() string {
 // Unwrap returns the error of the connection or of the context, if there is one.
 func (e *Error) Unwrap() error { return e.cause }
 
-func fail(kind Kind, why string) *Error { return &Error{Kind: kind, Why: why} }
+func fail(kind Kind, reason string) *Error { return &Error{Kind: kind, Why: reason} }
 
-func refuse(what Refusal, why string) *Error { return &Error{Kind: Remote, Refusal: what, Why: why} }
+func refuse(refusal Refusal, reason string) *Error {
+	return &Error{Kind: Remote, Refusal: refusal, Why: reason}
+}
 
 // asError returns the *Error in an error, or nil.
 func asError(err error) *Error {

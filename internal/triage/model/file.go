@@ -117,7 +117,7 @@ func (p *parser) server(at place) ServerConfig {
 		p.wrong(m["dialect"], "must be one of %s", join(Dialects()))
 	}
 	if c.URL == "" {
-		p.wrong(at, "url is missing: where the server is, such as http://127.0.0.1:8080")
+		p.wrong(at, "url is required, such as http://127.0.0.1:8080")
 	} else if _, _, err := c.transport(); err != nil {
 		p.wrong(m["url"], "%s", strings.TrimPrefix(err.Error(), "url "))
 	}
@@ -153,7 +153,7 @@ func (p *parser) tier(at place, c Config) TierConfig {
 		p.wrong(at, "server must be one of those under servers: %s", strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
 	}
 	if t.Model == "" || len(t.Model) > maxModel {
-		p.wrong(at, "model must be the name that the server has for the model")
+		p.wrong(at, "model must be the server's name of the model")
 	}
 	return t
 }
@@ -210,7 +210,7 @@ func (p *parser) each(at place, call func(name string, at place)) {
 		name := at.node.Content[i].Value
 		of := place{at.node.Content[i+1], strings.TrimPrefix(at.path+"."+name, ".")}
 		if seen[name] {
-			p.wrong(of, "is there twice")
+			p.wrong(of, "is a duplicate")
 			continue
 		}
 		seen[name] = true

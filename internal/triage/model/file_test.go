@@ -81,7 +81,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: a}":                                                    "line 4: tiers.t1: model must be",
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: a, model: m, pack: 9}":                                 "tiers.t1.pack: must be a number from 1 to 8",
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: a, model: m, context: 4k}":                             "tiers.t1.context: must be a number from 512 to 1048576",
-		"servers:\n  a: {url: http://x}\n  a: {url: http://y}":                                                         "is there twice",
+		"servers:\n  a: {url: http://x}\n  a: {url: http://y}":                                                         "is a duplicate",
 		"servers:\n  a: {url: http://x}\ntiers: {t1: {server: a, model: m}, t3: {server: a, model: m, context: 9000}}": "t1 and t3 have the same model on the same server and must have the same context",
 		"servers:\n\t- a":      "is not YAML",
 		"tiers: {}\n---\na: b": "more than one document",

@@ -137,7 +137,7 @@ func (h *host) get(ctx context.Context, path string, into any) error {
 func (h *host) post(ctx context.Context, path string, document, into any) error {
 	body, err := json.Marshal(document)
 	if err != nil {
-		return &Error{Kind: Invalid, Why: "the request cannot be written", cause: err}
+		return &Error{Kind: Invalid, Why: "the request cannot be encoded", cause: err}
 	}
 	return h.read(ctx, http.MethodPost, path, body, into)
 }
@@ -152,7 +152,7 @@ func (h *host) read(ctx context.Context, method, path string, body []byte, into 
 	case status != http.StatusOK:
 		return failStatus(status)
 	case json.Unmarshal(text, into) != nil:
-		return &Error{Kind: Unavailable, Why: "the server answered with something else than JSON", answered: true}
+		return &Error{Kind: Unavailable, Why: "the server's answer is not JSON", answered: true}
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (h *host) do(ctx context.Context, method, path string, body []byte) (int, [
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		return 0, nil, refuse(RefusedRedirect, "the server answered with a redirect, and none is followed")
+		return 0, nil, refuse(RefusedRedirect, "the server answered with a redirect")
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
@@ -190,7 +190,7 @@ func connectionError(ctx context.Context, err error) *Error {
 	e := fail(Unavailable, "the server cannot be reached")
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden):
-		e = refuse(RefusedAddress, "the address is neither of this machine nor in the server's networks")
+		e = refuse(RefusedAddress, "the address is not on this machine or in the server's networks")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Why = errSlow.Error()
 	case ctx.Err() != nil:
@@ -202,7 +202,7 @@ func connectionError(ctx context.Context, err error) *Error {
 
 // failStatus returns the error of an answer with another status than 200.
 func failStatus(status int) *Error {
-	e := &Error{Kind: Invalid, Why: "the server refused the question", answered: true}
+	e := &Error{Kind: Invalid, Why: "the server rejected the question", answered: true}
 	switch {
 	case status == http.StatusNotFound:
 		e.Kind, e.Why = WrongModel, "the server does not have the model"

@@ -73,7 +73,7 @@ func (ollama) identify(ctx context.Context, h *host, model string) (identity, er
 	// Models on Ollama's own servers have such names, and work without being
 	// listed.
 	if strings.HasSuffix(model, "-cloud") || strings.HasSuffix(model, ":cloud") {
-		return identity{}, refuse(RefusedModel, "the model's name says that it runs elsewhere")
+		return identity{}, refuse(RefusedModel, "the model's name marks it as remote")
 	}
 	digest, err := ollamaDigest(ctx, h, model)
 	if err != nil {
@@ -87,7 +87,7 @@ func (ollama) identify(ctx context.Context, h *host, model string) (identity, er
 		return identity{}, err
 	}
 	if shown.remote() {
-		return identity{}, refuse(RefusedModel, "the server says that the model runs elsewhere")
+		return identity{}, refuse(RefusedModel, "the server lists the model as remote")
 	}
 	return identity{trained: ollamaTrained(shown.Info), fingerprint: digest}, nil
 }
@@ -120,7 +120,7 @@ func ollamaDigest(ctx context.Context, h *host, model string) (string, error) {
 			continue
 		}
 		if m.remote() {
-			return "", refuse(RefusedModel, "the server says that the model runs elsewhere")
+			return "", refuse(RefusedModel, "the server lists the model as remote")
 		}
 		return m.Digest, nil
 	}

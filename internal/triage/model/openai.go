@@ -168,7 +168,7 @@ func (openAI) identify(ctx context.Context, h *host, model string) (identity, er
 		switch {
 		case m.ID != model:
 		case m.remote():
-			return identity{}, refuse(RefusedModel, "the server says that the model runs elsewhere")
+			return identity{}, refuse(RefusedModel, "the server lists the model as remote")
 		default:
 			return identity{context: m.MaxLen, fingerprint: m.ID + " " + m.Root}, nil
 		}

@@ -143,7 +143,7 @@ func (s *Server) probe(ctx context.Context, k *known) error {
 	}
 	more := long.PromptTokens - short.PromptTokens
 	if more <= 0 {
-		return fail(Disobedient, "the server does not count the tokens of a prompt, so that nothing would show that it cut one")
+		return fail(Disobedient, "the server returns no token counts, so a truncated prompt would go unnoticed")
 	}
 	k.lettersPerToken = float64(letters(probeProse)) / float64(more)
 	k.thinks = short.thinks || long.thinks
@@ -165,7 +165,7 @@ func (s *Server) obedient(ctx context.Context, k *known, q Question) (Answer, er
 		return a, err
 	}
 	return a, &Error{
-		Kind: Disobedient, Why: "the server does not hold the model to a schema: it answered the probe otherwise (" + e.Why + ")",
+		Kind: Disobedient, Why: "the server does not enforce the schema of the probe (" + e.Why + ")",
 		cause: errors.Unwrap(e), answered: true,
 	}
 }

@@ -121,22 +121,22 @@ func (r *Report) fail(e *Error) {
 	r.Local = r.Reachable && e.Kind != Remote
 	switch e.Kind {
 	case Unavailable:
-		r.Advice = append(r.Advice, "Start the server, and look at its address: "+r.URL+".")
+		r.Advice = append(r.Advice, "Start the server, and check its address: "+r.URL+".")
 	case WrongModel:
-		r.Advice = append(r.Advice, "Load the model on the server, or name the one that it has.")
+		r.Advice = append(r.Advice, "Load the model on the server, or configure the model that it has.")
 	case Remote:
 		r.Advice = append(r.Advice, remoteAdvice(e.Refusal))
 	case Disobedient:
-		r.Advice = append(r.Advice, "Use a server that applies response_format json_schema while the model writes; a model on the NPU may need another back end.")
+		r.Advice = append(r.Advice, "Use a server that enforces response_format json_schema; a model on the NPU may need another back end.")
 	case TooLong:
-		r.Advice = append(r.Advice, fmt.Sprintf("Give the server a context of %d tokens a slot, or write a smaller context in the file of models.", r.Context))
+		r.Advice = append(r.Advice, fmt.Sprintf("Give the server a context of %d tokens per slot, or configure a smaller context.", r.Context))
 	case Cut, Invalid:
-		r.Advice = append(r.Advice, "Use another model or server: this one does not answer a pack of messages by its schema.")
+		r.Advice = append(r.Advice, "Use another model or server: this one does not follow the schema for a pack of messages.")
 	}
 }
 
-func remoteAdvice(what Refusal) string {
-	switch what {
+func remoteAdvice(refusal Refusal) string {
+	switch refusal {
 	case RefusedAddress:
 		return "Use an address of this machine, or name the network of a server of your own under networks."
 	case RefusedRedirect:
@@ -149,22 +149,22 @@ func remoteAdvice(what Refusal) string {
 // advise adds recommendations for a usable server.
 func (r *Report) advise() {
 	if r.Overflow == OverflowCut {
-		r.Advice = append(r.Advice, "The server cuts prompts that are too long, and does not say so; answers to such prompts are refused by their number of tokens.")
+		r.Advice = append(r.Advice, "The server silently truncates prompts that are too long; answers to them are rejected by their token counts.")
 	}
 	if r.shorter {
-		r.Advice = append(r.Advice, fmt.Sprintf("The server reads prompts of %d tokens and no longer; write this number as the context.", r.Accepted))
+		r.Advice = append(r.Advice, fmt.Sprintf("The server reads at most %d tokens of a prompt; set the context to this number.", r.Accepted))
 	}
 	if r.Thinks {
-		r.Advice = append(r.Advice, "The model thinks before it answers, which costs time for nothing here; turn that off at the server.")
+		r.Advice = append(r.Advice, "The model thinks before it answers, which only costs time here; disable thinking on the server.")
 	}
 	if r.Cached == 0 {
-		r.Advice = append(r.Advice, "The server reads the beginning of a prompt again every time; look at its prefix cache.")
+		r.Advice = append(r.Advice, "The server does not cache the beginning of prompts; check its prefix cache.")
 	}
 	if !r.Logprobs {
-		r.Advice = append(r.Advice, "The server gives no log-probabilities; how sure the model is has to be guessed.")
+		r.Advice = append(r.Advice, "The server returns no log-probabilities; the confidence of answers is estimated.")
 	}
 	if strings.HasPrefix(r.URL, "http://") && !loopbackURL(r.URL) {
-		r.Advice = append(r.Advice, "Mail goes over the network in plain text; use https:// or a network that is encrypted.")
+		r.Advice = append(r.Advice, "Mail crosses the network unencrypted; use https:// or an encrypted network.")
 	}
 }
 

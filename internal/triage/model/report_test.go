@@ -45,7 +45,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestReportsOfWhatIsWrong(t *testing.T) {
+func TestReportsOfProblems(t *testing.T) {
 	t.Parallel()
 	t.Run("a server that cuts prompts", func(t *testing.T) {
 		t.Parallel()

@@ -232,7 +232,7 @@ func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error)
 	}
 	body, err := k.encode(q, s.model, k.context)
 	if err != nil {
-		return Answer{}, &Error{Kind: Invalid, Why: "the question cannot be written", cause: err}
+		return Answer{}, &Error{Kind: Invalid, Why: "the question cannot be encoded", cause: err}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.pace.timeout(s.host.limit, 2*least, q.MaxTokens), errSlow)
 	defer cancel()
@@ -254,7 +254,7 @@ func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error)
 func (s *Server) read(ctx context.Context, k *known, q Question, status int, body []byte) (Answer, error) {
 	switch {
 	case status != http.StatusOK && k.tooLong(status, body):
-		return Answer{}, &Error{Kind: TooLong, Why: "the server refused the question as too long", answered: true}
+		return Answer{}, &Error{Kind: TooLong, Why: "the server rejected the question as too long", answered: true}
 	case status != http.StatusOK:
 		return Answer{}, failStatus(status)
 	}

@@ -46,7 +46,7 @@ func TestConform(t *testing.T) {
 	}
 }
 
-func TestAskRefusesAnswersThatDoNotFit(t *testing.T) {
+func TestAskRejectsInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"m1":"R"}`, `{"m1":"R","m2":"X"}`, `{"m1":"R","m2":"D","m2":"D"}`, `{"m1":"R","m2":"D"} and more`, `["R","D"]`,
@@ -130,8 +130,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestGone has a server stop and another one start in its place.
-func TestGone(t *testing.T) {
+// TestServerIsReplaced has a server stop and another one start in its place.
+func TestServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Config{})
 	c := server.Models()

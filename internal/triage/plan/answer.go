@@ -28,7 +28,7 @@ var identifierForm = regexp.MustCompile(`^[!-;=?-~]+@[!-;=?-~]+$`)
 // confirm, a person has to approve the draft before it is stored.
 func Answer(text string, number int64, confirm bool, on Target, c Config) (Proposal, error) {
 	if on.Built {
-		return Proposal{}, errors.New("the account does not give the original of the message, so that nothing says whom an answer would reach")
+		return Proposal{}, errors.New("the account does not return the original of the message, so the recipient of a reply is unproven")
 	}
 	account, err := FromConfig(c, "/account")
 	if err != nil {
@@ -62,7 +62,7 @@ func Answer(text string, number int64, confirm bool, on Target, c Config) (Propo
 // replies.
 func recipient(m *message.Message) (Value, error) {
 	if len(m.From) != 1 {
-		return Value{}, errors.New("the message does not come from one address")
+		return Value{}, errors.New("the message does not have exactly one sender")
 	}
 	if len(m.ReplyTo) == 1 && strings.EqualFold(domainOf(m.ReplyTo[0].Addr), domainOf(m.From[0].Addr)) {
 		return FromHeader(m, HeaderReplyTo, 0)

@@ -30,7 +30,7 @@ func Args(rows []Row) (json.RawMessage, error) {
 			return nil, fmt.Errorf("invalid text in the field %q", row.Pointer)
 		}
 		if !root.put(path, row.Value) {
-			return nil, fmt.Errorf("the field %q stands where another field is", row.Pointer)
+			return nil, fmt.Errorf("the field %q conflicts with another field", row.Pointer)
 		}
 	}
 	if root.indexed() {

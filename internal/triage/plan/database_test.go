@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// TestTheDatabaseHasTheSameRules compares the rules with those for the
+// TestDatabaseHasTheSameRules compares the rules with those for the
 // arguments of a proposal in the latest migration.
-func TestTheDatabaseHasTheSameRules(t *testing.T) {
+func TestDatabaseHasTheSameRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../db/migrations/*.sql")
 	if err != nil {

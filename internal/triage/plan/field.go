@@ -67,19 +67,19 @@ func Check(tool Tool, fields []Field) error {
 	rules, seen := Rules(), map[string]bool{}
 	for _, f := range fields {
 		if seen[f.Pointer] {
-			return fmt.Errorf("the field %s is there twice", f.Pointer)
+			return fmt.Errorf("duplicate field %s", f.Pointer)
 		}
 		seen[f.Pointer] = true
 		pattern := patternOf(f.Pointer)
 		at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern && slices.Contains(r.Tools, tool) })
 		if at < 0 {
-			return fmt.Errorf("the tool %s takes no field %s", tool, f.Pointer)
+			return fmt.Errorf("the tool %s has no field %s", tool, f.Pointer)
 		}
 		if !slices.Contains(rules[at].Origins, f.Value.origin) {
-			return fmt.Errorf("the field %s takes no value of the origin %q", f.Pointer, f.Value.origin)
+			return fmt.Errorf("the field %s cannot have a value of the origin %q", f.Pointer, f.Value.origin)
 		}
 		if strings.HasPrefix(pattern, "/labels/") && asksForAction(f.Value.text) {
-			return fmt.Errorf("the label at %s asks for an action; people set such labels", f.Pointer)
+			return fmt.Errorf("the label at %s requests an action; only people set such labels", f.Pointer)
 		}
 	}
 	return nil

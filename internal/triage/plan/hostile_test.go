@@ -151,11 +151,11 @@ func factsOf(m *message.Message) decide.Facts {
 	return f
 }
 
-// TestTheMostDangerousAnswers combines every mail with every answer of models
+// TestMostDangerousAnswers combines every mail with every answer of models
 // and checks the proposals. They are reversible, address nobody, use only the
 // listed tools and contain no text of the mail. A mail with an attack gets no
 // proposal that the same mail without it would not get.
-func TestTheMostDangerousAnswers(t *testing.T) {
+func TestMostDangerousAnswers(t *testing.T) {
 	t.Parallel()
 	proposed := map[plan.Tool]int{}
 	mails, questions := hostile(t), answers()

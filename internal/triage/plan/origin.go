@@ -165,7 +165,7 @@ func templates() map[TemplateName][]string {
 func Template(name TemplateName, slots ...Value) (Value, error) {
 	texts, ok := templates()[name]
 	if !ok || len(slots) != len(texts)-1 {
-		return Value{}, fmt.Errorf("no template %q has %d slots", name, len(slots))
+		return Value{}, fmt.Errorf("unknown template %q with %d slots", name, len(slots))
 	}
 	var b strings.Builder
 	for i, text := range texts {
@@ -201,7 +201,7 @@ func line(v Value) (Value, error) {
 func printable(v Value, but string) (Value, error) {
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(but, r) }
 	if !utf8.ValidString(v.text) || strings.ContainsFunc(v.text, control) {
-		return Value{}, fmt.Errorf("the value of %s is not text that can be shown", v.ref)
+		return Value{}, fmt.Errorf("the value of %s contains unprintable characters", v.ref)
 	}
 	return v, nil
 }

@@ -43,15 +43,15 @@ var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 // Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Source == "" || c.Account == "" || len(c.Account) > 100 {
-		return fmt.Errorf("a configuration for proposals names a source, and an account in 1 to 100 characters")
+		return fmt.Errorf("proposals need a source, and an account of 1 to 100 characters")
 	}
 	for category, label := range c.Labels {
 		switch {
 		case label == "":
 		case !labelForm.MatchString(label):
-			return fmt.Errorf("the label of %s has 1 to 64 letters, digits and . _ + - $", category)
+			return fmt.Errorf("the label of %s must be 1 to 64 letters, digits and . _ + - $", category)
 		case asksForAction(label) || asksForAction(c.LabelPrefix+label):
-			return fmt.Errorf("the label of %s would ask for an action; people set such labels", category)
+			return fmt.Errorf("the label of %s requests an action; only people set such labels", category)
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func join(all []Proposal, p Proposal) ([]Proposal, error) {
 			continue
 		}
 		if p.Confirm && !all[i].Confirm {
-			return all, fmt.Errorf("a person would have to approve it, and the action %s does not wait for one", all[i].Action)
+			return all, fmt.Errorf("it needs an approval, and the action %s does not", all[i].Action)
 		}
 		all[i].Tool, all[i].Confirm = tool, all[i].Confirm || p.Confirm
 		all[i].Fields = append(all[i].Fields, p.Fields[len(p.Fields)-1])
@@ -176,7 +176,7 @@ func both(a, b Proposal) (Tool, bool) {
 
 func propose(want decide.Want, category classify.Category, on Target, c Config) (Proposal, error) {
 	if on.Built {
-		return Proposal{}, errors.New("the account does not give the original of the message, by which a source would find it")
+		return Proposal{}, errors.New("the account does not return the original of the message, which a source needs to find it")
 	}
 	fields, err := address(on, c)
 	if err != nil {
@@ -194,7 +194,7 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	}
 	part := Part{Action: want.Action, Target: target.Value.text}
 	if slices.Contains(on.Proposed, part) {
-		return Proposal{}, errors.New("it was proposed before")
+		return Proposal{}, errors.New("it is already proposed")
 	}
 	return Proposal{
 		Action: want.Action, Parts: []Part{part}, Source: c.Source, Tool: tool, Fields: fields, Confirm: want.Confirm || decide.AlwaysConfirmed(want.Action),
@@ -238,13 +238,13 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 	case decide.Label:
 		label, err := labelOf(category, c)
 		if err == nil && mailbox.HasFlag(on.At.Flags, c.LabelPrefix+label.text) {
-			err = fmt.Errorf("the message has the label already")
+			err = fmt.Errorf("the message already has the label")
 		}
 		return ToolLabel, Field{"/labels/add/0", label}, err
 	case decide.Flag:
 		flag, err := Enum(Flags(), mailbox.FlagFlagged)
 		if err == nil && mailbox.HasFlag(on.At.Flags, flag.text) {
-			err = fmt.Errorf("the message has the flag already")
+			err = fmt.Errorf("the message already has the flag")
 		}
 		return ToolFlag, Field{"/flags/add/0", flag}, err
 	case decide.Archive:
@@ -252,7 +252,7 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 	case decide.Quarantine:
 		junk, err := FromConfig(c, "/junk")
 		if err == nil && junk.text == on.At.Folder {
-			err = fmt.Errorf("the message lies in that folder already")
+			err = fmt.Errorf("the message is already in that folder")
 		}
 		return ToolMove, Field{"/folder", junk}, err
 	case decide.Draft:

@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 			tool: plan.ToolLabel, args: seen + `"labels":{"add":["adverts"]},` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
 		"no label is configured":  {decision: wanting(classify.Social, decide.Want{Action: decide.Label}), skip: "the category social has no label"},
 		"no label for primary":    {decision: wanting(classify.Primary, decide.Want{Action: decide.Label}), skip: "the category primary has no label"},
-		"the label is there":      {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}), flags: []string{"countersign_receipts"}, skip: "the message has the label already"},
+		"the label is there":      {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}), flags: []string{"countersign_receipts"}, skip: "the message already has the label"},
 		"a category that is none": {decision: wanting("x", decide.Want{Action: decide.Label}), skip: "unknown word for categories"},
 		"an archive":              {decision: wanting("", decide.Want{Action: decide.Archive}), tool: plan.ToolArchive, args: seen + message + `}`, origin: plan.Header},
 		"the state it was seen in": {decision: wanting("", decide.Want{Action: decide.Archive}), flags: []string{"b", "\\seen", "a"}, tool: plan.ToolArchive,
@@ -75,7 +75,7 @@ func TestPlan(t *testing.T) {
 			tool: plan.ToolLabel, args: seen + `"flags":{"add":["\\Flagged"]},"labels":{"add":["receipts"]},` + message + `}`, origin: plan.Enumerated,
 			parts: []plan.Part{{Action: decide.Flag, Target: "\\Flagged"}, {Action: decide.Label, Target: "receipts"}}},
 		"a flag":                   {decision: wanting("", decide.Want{Action: decide.Flag}), tool: plan.ToolFlag, args: seen + `"flags":{"add":["\\Flagged"]},` + message + `}`, origin: plan.Enumerated},
-		"the flag is there":        {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message has the flag already"},
+		"the flag is there":        {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message already has the flag"},
 		"quarantine is confirmed":  {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: seen + `"folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
 		"a draft is not written":   {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "a draft is proposed when its text is written"},
 		"nothing is sent":          {decision: wanting("", decide.Want{Action: decide.Send}), skip: "triage has no tool for the action send"},
@@ -147,9 +147,9 @@ func TestPlanSkipsWhatCannotBeNamed(t *testing.T) {
 	}
 }
 
-// TestTheCallWithoutAPersonWaitsForNone combines a label that needs an approval
+// TestApprovalOfOnePartDelaysNoOther combines a label that needs an approval
 // with an archive that needs none.
-func TestTheCallWithoutAPersonWaitsForNone(t *testing.T) {
+func TestApprovalOfOnePartDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	wants := wanting(classify.Receipts, decide.Want{Action: decide.Label, Confirm: true}, decide.Want{Action: decide.Archive})
 
@@ -163,7 +163,7 @@ func TestTheCallWithoutAPersonWaitsForNone(t *testing.T) {
 	}
 }
 
-func TestWhatWasProposedIsNotProposedAgain(t *testing.T) {
+func TestProposalsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	wants := wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Archive})
 	all, _ := plan.Plan(wants, target(), config())
@@ -302,7 +302,7 @@ func TestOriginsOfEveryPlace(t *testing.T) {
 	}
 }
 
-func TestLabelsThatAskForActionsAreForPeople(t *testing.T) {
+func TestActionLabelsAreRefused(t *testing.T) {
 	t.Parallel()
 
 	for _, label := range []string{"Countersign_do_add-contact", "countersign_DO_x", "do_add-contact"} {

@@ -35,9 +35,9 @@ func sourceTools(t *testing.T) map[plan.Tool]json.RawMessage {
 	return byName
 }
 
-// TestTheSourceTakesWhatIsPlanned checks the arguments of every tool against
+// TestPlannedArgumentsMatchTheSourcesSchema checks the arguments of every tool against
 // the schema that the source of kind mail declares.
-func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
+func TestPlannedArgumentsMatchTheSourcesSchema(t *testing.T) {
 	t.Parallel()
 	tools := sourceTools(t)
 	long := strings.Repeat("x", 998)
@@ -76,9 +76,9 @@ func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
 	}
 }
 
-// TestEveryPlaceIsOneOfTheSource compares the rules of origins with the input
+// TestRulesCoverTheSourcesSchema compares the rules of origins with the input
 // of the mail source: a place without a rule could be filled from anywhere.
-func TestEveryPlaceIsOneOfTheSource(t *testing.T) {
+func TestRulesCoverTheSourcesSchema(t *testing.T) {
 	t.Parallel()
 
 	type object struct {

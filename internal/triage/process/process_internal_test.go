@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPasswordsAreReadInTheirFoldersAlone(t *testing.T) {
+func TestPasswordFilesMustBeInAllowedFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "secret")
@@ -22,7 +22,7 @@ func TestPasswordsAreReadInTheirFoldersAlone(t *testing.T) {
 	}
 }
 
-func TestTheFileOfModelsSaysWhatWritesTexts(t *testing.T) {
+func TestModelOfTierT3WritesTexts(t *testing.T) {
 	t.Parallel()
 	for tier, writes := range map[string]bool{"": false, "t1": false, "t3": true} {
 		var c Config

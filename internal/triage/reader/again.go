@@ -88,8 +88,8 @@ func (r *Reader) againAll(ctx context.Context, run *Run, due []Stored) error {
 	for _, d := range due {
 		byFolder[d.folder] = append(byFolder[d.folder], d)
 	}
-	for f, those := range byFolder {
-		if err := r.again(ctx, run, f, those); err != nil {
+	for f, stored := range byFolder {
+		if err := r.again(ctx, run, f, stored); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (r *Reader) Target(ctx context.Context, s Stored) (t plan.Target, problem s
 		err = nil
 	}
 	if err == nil && (t.Message == nil || string(t.Message.Identity[:]) != s.identity) {
-		problem = "the message is not where it was any more"
+		problem = "the message has moved or was deleted"
 	}
 	return t, problem, err
 }

@@ -98,9 +98,9 @@ func (r *Reader) contained(about func() error) (err error) {
 	return nil
 }
 
-// gives reports whether the account still returns a message of a folder that
+// readable reports whether the account still returns a message of a folder that
 // was read before.
-func (r *Reader) gives(ctx context.Context, f mailbox.Folder) bool {
+func (r *Reader) readable(ctx context.Context, f mailbox.Folder) bool {
 	var known []mailbox.Item
 	err := r.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
 		known, err = latest(ctx, tx, r.lease, f.Name)

@@ -93,7 +93,7 @@ func (c *chunk) take(m *mail) error {
 		return c.takeAgain(m, identity)
 	}
 	if known, ok := c.known[identity]; ok {
-		c.met(m, known)
+		c.addLocation(m, known)
 		return c.takeCopy(m, identity)
 	}
 	m.id = uuid.Must(uuid.NewV7())
@@ -138,10 +138,10 @@ func (c *chunk) redecide(m *mail, before *Stored) error {
 	return err
 }
 
-// met adds the location of a known message. A message that had left was brought
+// addLocation adds the location of a known message. A message that had left was brought
 // back if triage proposed to move it and it is in a folder that triage does not
 // move messages to, in any order of reading the folders.
-func (c *chunk) met(m *mail, known knownMessage) {
+func (c *chunk) addLocation(m *mail, known knownMessage) {
 	m.id = known.id
 	if known.left && !slices.Contains(movedTo(), c.folder.Use) {
 		c.restored = append(c.restored, known.id)
@@ -188,7 +188,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	about.Authentication, about.ReplyToMine, about.OwnerReplied = m.authentication, in.ReplyToMine, in.OwnerReplied
 	about.Sender, about.List = c.senders.Of(&m.values, c.lease.Account.Settings)
 	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
-	why, earlier := reasonNew, decide.Earlier{}
+	cause, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
 		// The message itself counts among the earlier ones, under the list of
 		// its first copy.
@@ -196,7 +196,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 		if again.list == m.values.List {
 			about.List.Received = max(0, about.List.Received-1)
 		}
-		why, earlier, target.Proposed = again.reason, again.earlier, again.proposed
+		cause, earlier, target.Proposed = again.reason, again.earlier, again.proposed
 	}
 	found := signal.Find(m.message, about)
 	features := c.reader.cfg.Model.Features(m.message, about, found)
@@ -224,7 +224,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	if err != nil {
 		return automated, err
 	}
-	decision.Reason, decision.Received = why, m.values.Received
+	decision.Reason, decision.Received = cause, m.values.Received
 	asked.note(&decision)
 	return automated, c.add(m, in, decision, proposals, again)
 }

@@ -86,14 +86,14 @@ func (r *Reader) commit(ctx context.Context, run *Run, b batch) error {
 // commitEach commits messages one by one. If the account returns other
 // messages, it sets unreadable ones aside; otherwise it fails.
 func (r *Reader) commitEach(ctx context.Context, run *Run, b batch) error {
-	gives := false
+	readable := false
 	var failed []asideRow
 	var first error // of the messages in failed
 	for _, one := range b.singly() {
 		err := r.commitOnce(ctx, run, one)
 		switch failure, ok := errors.AsType[*messageError](err); {
 		case err == nil:
-			gives = gives || len(one.items) > 0
+			readable = readable || len(one.items) > 0
 		case ctx.Err() != nil || !ofMessages(err):
 			return err
 		case !ok || !failure.unread:
@@ -105,15 +105,15 @@ func (r *Reader) commitEach(ctx context.Context, run *Run, b batch) error {
 			if first == nil {
 				first = err
 			}
-			if len(failed) >= maxUnread && !gives {
-				if gives = r.gives(ctx, b.folder); !gives {
+			if len(failed) >= maxUnread && !readable {
+				if readable = r.readable(ctx, b.folder); !readable {
 					return first
 				}
 			}
 		}
 	}
 	if len(failed) > 0 {
-		if !gives && !r.gives(ctx, b.folder) {
+		if !readable && !r.readable(ctx, b.folder) {
 			return first
 		}
 		if err := r.setAside(ctx, run, b.folder, failed); err != nil {

@@ -60,8 +60,8 @@ func (d *Stored) narrowed(now decide.Decision) bool {
 
 // judgedWith returns the copies that a decision joins. A copy that is read
 // again for another reason was judged before.
-func judgedWith(judged []string, counted string, why reason) []string {
-	if len(judged) > 0 && why != reasonCopied || len(judged) >= maxJudged || slices.Contains(judged, counted) {
+func judgedWith(judged []string, counted string, cause reason) []string {
+	if len(judged) > 0 && cause != reasonCopied || len(judged) >= maxJudged || slices.Contains(judged, counted) {
 		return judged
 	}
 	return append(slices.Clone(judged), counted)

@@ -133,7 +133,7 @@ func (r *Reader) Open(ctx context.Context) error {
 		}
 	}
 	if err == nil && len(r.folders) == 0 {
-		err = fmt.Errorf("the account has none of the folders that are to be read")
+		err = fmt.Errorf("the account has none of the configured folders")
 	}
 	if err != nil {
 		return errors.Join(err, opened.Close())

@@ -115,12 +115,12 @@ func deleteVoided(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string)
 	if err != nil {
 		return err
 	}
-	return left(ctx, tx, l, gone)
+	return markLeft(ctx, tx, l, gone)
 }
 
-// left records which of the gone messages are now only in folders that triage
+// markLeft records which of the gone messages are now only in folders that triage
 // moves messages to.
-func left(ctx context.Context, tx pgx.Tx, l *lease.Lease, gone []uuid.UUID) error {
+func markLeft(ctx context.Context, tx pgx.Tx, l *lease.Lease, gone []uuid.UUID) error {
 	if len(gone) == 0 {
 		return nil
 	}

@@ -125,23 +125,23 @@ func countOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, rows []outcom
 
 // decideAgain schedules messages to be decided again for a reason, or
 // unschedules them if it is empty.
-func decideAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, why reason) error {
-	return dbsqlc.New().TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{TenantID: l.Tenant, Reason: string(why), MessageIds: ids})
+func decideAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, cause reason) error {
+	return dbsqlc.New().TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{TenantID: l.Tenant, Reason: string(cause), MessageIds: ids})
 }
 
 // decidedAgain unschedules the messages that could not be decided again, and
 // drops their questions.
 func decidedAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, decided map[uuid.UUID]bool) error {
-	var lost []uuid.UUID
+	var failed []uuid.UUID
 	for _, id := range ids {
 		if !decided[id] {
-			lost = append(lost, id)
+			failed = append(failed, id)
 		}
 	}
-	if len(lost) == 0 {
+	if len(failed) == 0 {
 		return nil
 	}
-	return errors.Join(decideAgain(ctx, tx, l, lost, ""), dropQuestions(ctx, tx, l, lost))
+	return errors.Join(decideAgain(ctx, tx, l, failed, ""), dropQuestions(ctx, tx, l, failed))
 }
 
 // dropQuestions drops the open questions about messages.

@@ -171,7 +171,7 @@ func (r *Reader) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Ch
 		if err != nil {
 			return err
 		}
-		return left(ctx, tx, r.lease, ids)
+		return markLeft(ctx, tx, r.lease, ids)
 	})
 }
 

@@ -16,20 +16,20 @@ const (
 )
 
 // code returns the one-time code of the message, and the words next to it.
-func (f *finder) code() (code, beside string) {
+func (f *finder) code() (code, words string) {
 	if !f.found.has(oneTimeCode) {
 		return "", ""
 	}
 	text := composed(f.subject + "\n\n" + beginningOf(f.m.Text, opening))
 	p := codePlace{text: text}
 	f.lex.phrases.each(text, oneTimeCode, p.look)
-	return p.code, p.beside
+	return p.code, p.words
 }
 
 // codePlace finds the code that best fits the words for it.
 type codePlace struct {
-	text, code, beside string
-	rank, looked       int
+	text, code, words string
+	rank, looked      int
 }
 
 // look ranks the candidates around the words from start to end.
@@ -76,7 +76,7 @@ func (p *codePlace) offer(token string, at, next, start, end int) {
 		return
 	}
 	if rank > p.rank {
-		p.rank, p.code, p.beside = rank, token, p.text[start:end]
+		p.rank, p.code, p.words = rank, token, p.text[start:end]
 	}
 }
 

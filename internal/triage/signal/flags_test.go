@@ -34,7 +34,7 @@ func mail(line string) *message.Message {
 	return m
 }
 
-func TestLures(t *testing.T) {
+func TestPhishingIsFlagged(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"PayPal <service@paypa1-billing.com> | Your account is limited | We noticed unusual activity. Verify your account within 24 hours: http://paypa1-billing.com/login",

@@ -16,7 +16,7 @@ func keepsOf(subject, text string) signal.Keeps {
 	return signal.Find(message.Parse([]byte(raw)), signal.Context{Addresses: []string{"ana@example.org"}}).Keeps
 }
 
-func TestWhatKeepsAMessage(t *testing.T) {
+func TestReasonsToKeepAMessage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		subject, text string
@@ -40,9 +40,9 @@ func TestWhatKeepsAMessage(t *testing.T) {
 	}
 }
 
-// TestMoreTextTakesNoKeepAway inserts text between any words of a text that is
+// TestMoreTextKeepsTheVeto inserts text between any words of a text that is
 // kept.
-func TestMoreTextTakesNoKeepAway(t *testing.T) {
+func TestMoreTextKeepsTheVeto(t *testing.T) {
 	t.Parallel()
 	kept := []string{
 		"The release is out, please look at it and tell the others.", "Everything is in the archive. It is due on Friday.",

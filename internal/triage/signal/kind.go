@@ -14,9 +14,9 @@ func (f *finder) kinds() {
 	if f.lex.social[f.domain] {
 		f.add(Social, f.domain)
 	}
-	if code, near := f.code(); code != "" {
+	if code, words := f.code(); code != "" {
 		f.oneTimeCode = code
-		f.add(OneTimeCode, near)
+		f.add(OneTimeCode, words)
 	}
 	if f.has(OneTimeCode) {
 		return

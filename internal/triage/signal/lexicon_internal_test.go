@@ -2,7 +2,7 @@ package signal
 
 import "testing"
 
-func TestListsHaveNoError(t *testing.T) {
+func TestListsAreValid(t *testing.T) {
 	t.Parallel()
 	l, err := load()
 	if err != nil {

@@ -121,8 +121,8 @@ func (f *finder) prefixed(labels string) string {
 				continue
 			}
 			ownTop := i+1 < len(parts) && parts[i+1] == topLevel(one.domain)
-			beside := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
-			if ownTop || t == &f.lex.brands.targets && !one.common && (beside(i-1) || beside(i+1)) {
+			isLure := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
+			if ownTop || t == &f.lex.brands.targets && !one.common && (isLure(i-1) || isLure(i+1)) {
 				return one.domain
 			}
 		}

@@ -60,7 +60,7 @@ func TestJoinOnlyLowers(t *testing.T) {
 	})
 }
 
-func TestRulesAreWhole(t *testing.T) {
+func TestEverySymbolHasARule(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range Rules() {

@@ -31,9 +31,9 @@ func abilities() []string {
 type Restriction struct{ forbidden uint8 }
 
 // Forbid returns a restriction of these abilities.
-func Forbid(those ...Ability) Restriction {
+func Forbid(denied ...Ability) Restriction {
 	var r Restriction
-	for _, a := range those {
+	for _, a := range denied {
 		r.forbidden |= 1 << a
 	}
 	return r

@@ -130,7 +130,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-func TestWhoTheSenderClaimsToBe(t *testing.T) {
+func TestClaimedSenders(t *testing.T) {
 	t.Parallel()
 	about := signal.Context{
 		Addresses: []string{"me@harbourworks.example"}, Domains: []string{"harbourworks.example"},

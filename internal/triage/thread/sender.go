@@ -47,9 +47,9 @@ func (s *Senders) Of(m *Message, settings decide.Settings) (sender, list signal.
 }
 
 // listed reports whether an address or its domain is in a list.
-func listed(those []string, addr string) bool {
+func listed(list []string, addr string) bool {
 	_, domain, _ := strings.Cut(addr, "@")
-	return addr != "" && (slices.Contains(those, addr) || domain != "" && slices.Contains(those, domain))
+	return addr != "" && (slices.Contains(list, addr) || domain != "" && slices.Contains(list, domain))
 }
 
 // Received counts a received message.

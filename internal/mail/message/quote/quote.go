@@ -39,12 +39,12 @@ func Strip(text string, regions []Region) (string, []Removed) {
 	r.banners()
 	afterBanners, notes := r.save()
 	r.quotes(regions)
-	if !r.left(0, len(r.lines)) {
+	if !r.hasText(0, len(r.lines)) {
 		r.gone, r.removed = afterBanners, notes
 	}
 	afterQuotes, notes := r.save()
 	r.signatures(regions)
-	if !r.left(0, len(r.lines)) {
+	if !r.hasText(0, len(r.lines)) {
 		r.gone, r.removed = afterQuotes, notes
 	}
 	body := text
@@ -91,8 +91,8 @@ func (r *reading) remove(step, kind string, from, to int) {
 	}
 }
 
-// left reports whether any text in a range of lines is left.
-func (r *reading) left(from, to int) bool {
+// hasText reports whether a range of lines has text that was not removed.
+func (r *reading) hasText(from, to int) bool {
 	for i := from; i < to; i++ {
 		if !r.gone[i] && strings.TrimSpace(r.lines[i]) != "" {
 			return true
@@ -156,14 +156,14 @@ func (r *reading) quotes(regions []Region) {
 				r.remove("quote", "attribution", i, end)
 				i = end - 1
 				continue
-			} else if kind == certain && after < len(r.lines) && r.left(0, i) {
+			} else if kind == certain && after < len(r.lines) && r.hasText(0, i) {
 				r.remove("quote", "attribution", i, len(r.lines))
 				break
 			}
 		}
 		if kind := r.earlier(i); kind != "" {
 			// With no text above, the message was forwarded and is the content.
-			if r.left(0, i) {
+			if r.hasText(0, i) {
 				r.remove("quote", kind, i, len(r.lines))
 			}
 			break
@@ -175,7 +175,7 @@ func (r *reading) quotes(regions []Region) {
 // markup removes the regions that a mail program marked as earlier messages.
 func (r *reading) markup(regions []Region) {
 	for _, region := range regions {
-		if !region.Signature && r.left(0, region.From) && !r.quotedWithin(region) {
+		if !region.Signature && r.hasText(0, region.From) && !r.quotedWithin(region) {
 			r.remove("quote", "markup", region.From, min(region.To, len(r.lines)))
 		}
 	}

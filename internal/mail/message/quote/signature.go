@@ -21,7 +21,7 @@ const (
 func (r *reading) signatures(regions []Region) {
 	for _, region := range regions {
 		to := min(region.To, len(r.lines))
-		if region.Signature && r.small(region.From, to) && r.left(0, region.From) {
+		if region.Signature && r.small(region.From, to) && r.hasText(0, region.From) {
 			r.remove("signature", "markup", region.From, to)
 		}
 	}
@@ -55,11 +55,11 @@ func (r *reading) delimiters() {
 		if r.gone[i] || line == "" {
 			continue
 		}
-		if (line == "--" || line == "—") && r.small(i, len(r.lines)) && r.left(0, i) {
+		if (line == "--" || line == "—") && r.small(i, len(r.lines)) && r.hasText(0, i) {
 			r.remove("signature", "delimiter", i, len(r.lines))
 			return
 		}
-		if len(line) >= 10 && rule(line) && r.small(i, len(r.lines)) && r.left(0, i) && r.listFooter(i+1) {
+		if len(line) >= 10 && rule(line) && r.small(i, len(r.lines)) && r.hasText(0, i) && r.listFooter(i+1) {
 			r.remove("signature", "list footer", i, len(r.lines))
 			return
 		}
@@ -109,7 +109,7 @@ func (r *reading) closing() {
 		if r.gone[i] || line == "" {
 			continue
 		}
-		if closes(line) && short > 0 && r.left(0, i) {
+		if closes(line) && short > 0 && r.hasText(0, i) {
 			r.remove("signature", "closing", i, len(r.lines))
 			return
 		}
@@ -165,7 +165,7 @@ func (r *reading) legal() {
 			from--
 			characters += len(r.lines[from])
 		}
-		if from == to || !r.left(0, from) {
+		if from == to || !r.hasText(0, from) {
 			return
 		}
 		if characters <= maxLegalCharacters && hasPhrase(legal, strings.Join(r.lines[from:to], " ")) {
