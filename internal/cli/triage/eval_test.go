@@ -60,7 +60,7 @@ func TestEvalRefuses(t *testing.T) {
 		says  string
 	}{
 		"a server elsewhere":           {[]string{"--model", "http://192.0.2.1:8080", "--model-name", "m"}, command.ExitFailed, "remote"},
-		"a server elsewhere, unnamed":  {[]string{"--model", "http://192.0.2.1:8080"}, command.ExitUsage, "neither of this machine"},
+		"a server elsewhere, unnamed":  {[]string{"--model", "http://192.0.2.1:8080"}, command.ExitUsage, "not on this machine"},
 		"a server without obedience":   {[]string{"--model", unfit.URL()}, command.ExitFailed, "disobedient"},
 		"a name too few":               {[]string{"--model", server.URL(), "--model", server.URL(), "--model-name", "m"}, command.ExitUsage, "name all models or none"},
 		"a dialect that nobody speaks": {[]string{"--model", server.URL(), "--dialect", "klingon"}, command.ExitUsage, "--dialect"},

@@ -46,7 +46,7 @@ func (f *tenantFixture) mailbox(name, message string) {
 				"vetoes":["starred"],"trace":[{"rule":"level unproven","from":"L3","to":"L2","because":"nothing proves the sender"},
 				{"rule":"result","to":"nothing is proposed","because":"no action is left"}]}',
 			jsonb_build_object('symbols', jsonb_build_array(jsonb_build_object('name', 'URGENT_WORDS', 'axis', 'urgency', 'weight', 1.5, 'evidence', $3::text))),
-			'{}', '\x01', '{"removed":[{"step":"quote","kind":"reply","count":1,"characters":90}],"warnings":["no date"]}', '[{"action":"label","because":"the message has the label already"}]', 'digest'
+			'{}', '\x01', '{"removed":[{"step":"quote","kind":"reply","count":1,"characters":90}],"warnings":["no date"]}', '[{"action":"label","because":"the message already has the label"}]', 'digest'
 		FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, mailMarker)
 }
 

@@ -244,7 +244,7 @@ func FuzzListingIsCommitted(f *testing.F) {
 		fx.exec("DELETE FROM triage_folders; DELETE FROM triage_messages; DELETE FROM triage_set_aside")
 		err := fx.engine(nil).Once(t.Context())
 		if err != nil {
-			if !strings.Contains(err.Error(), "none of the folders") {
+			if !strings.Contains(err.Error(), "none of the configured folders") {
 				t.Fatal(err)
 			}
 			return

@@ -20,7 +20,7 @@ import (
 
 // why returns the reason of a message's last decision, and whether its trace
 // contains a text.
-func (f *fixture) why(headerID, text string) (reason string, says bool) {
+func (f *fixture) why(headerID, text string) (reason string, traced bool) {
 	f.t.Helper()
 	of := " FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1"
 	return one[string](f, "SELECT d.reason"+of, headerID), strings.Contains(one[string](f, "SELECT d.decision::text"+of, headerID), text)
@@ -60,8 +60,8 @@ func TestMoveBackBetweenFoldersIsDetected(t *testing.T) {
 		if !one[bool](f, "SELECT touched_at IS NOT NULL AND undone = '{archive}' AND left_at IS NULL FROM triage_messages") {
 			t.Errorf("%v: brought back by its owner, and nothing is recorded", folders)
 		}
-		if reason, says := f.why("n@x", "its owner has moved or flagged it since"); reason != "brought_back" || !says {
-			t.Errorf("%v: decided because of %q, the trace says so: %v; want it decided again", folders, reason, says)
+		if reason, traced := f.why("n@x", "its owner has moved or flagged it since"); reason != "brought_back" || !traced {
+			t.Errorf("%v: decided because of %q, in the trace: %v; want it decided again", folders, reason, traced)
 		}
 	}
 }
@@ -170,8 +170,8 @@ func TestOutcomesOfProposalsAreRecorded(t *testing.T) {
 			if !slices.Equal(counts, []int{test.accepted, test.refused}) {
 				t.Errorf("of the sender %v were accepted and refused, want %d and %d", counts, test.accepted, test.refused)
 			}
-			if _, says := f.why("n@x", "its owner has taken it back"); says != (test.undone != "{}") {
-				t.Errorf("the trace says that it was taken back: %v", says)
+			if _, traced := f.why("n@x", "its owner has taken it back"); traced != (test.undone != "{}") {
+				t.Errorf("the trace has that it was taken back: %v", traced)
 			}
 			if n := one[int](f, "SELECT count(1) FROM proposals"); n != before && outcome != "approved" {
 				t.Errorf("%d proposals after %d: what a person refused was proposed again", n, before)
@@ -210,8 +210,8 @@ func TestOwnersQuestionWaitsForAnAnswer(t *testing.T) {
 	if got := one[*string](f, vetoes, "answer@x"); got != nil && strings.Contains(*got, "follow_up") {
 		t.Errorf("vetoes about the answer are %s, want none for it", *got)
 	}
-	if reason, says := f.why("auto@x", "follow_up"); reason != "answered" || says {
-		t.Errorf("the answer of the machine was decided because of %q, and is held back: %v; want it decided again", reason, says)
+	if reason, traced := f.why("auto@x", "follow_up"); reason != "answered" || traced {
+		t.Errorf("the answer of the machine was decided because of %q, and is held back: %v; want it decided again", reason, traced)
 	}
 	if one[bool](f, "SELECT bool_or(awaits) FROM triage_messages") {
 		t.Error("the owner still waits")

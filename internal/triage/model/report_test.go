@@ -61,7 +61,7 @@ func TestReportsOfProblems(t *testing.T) {
 		if !r.Usable || r.Overflow != model.OverflowCut || r.Accepted > 2000 {
 			t.Errorf("Reports() = %+v, want a server that reads fewer than 2000 tokens and cuts", r)
 		}
-		if !strings.Contains(strings.Join(r.Advice, " "), "write this number as the context") {
+		if !strings.Contains(strings.Join(r.Advice, " "), "set the context to this number") {
 			t.Errorf("the advice is %q", r.Advice)
 		}
 	})

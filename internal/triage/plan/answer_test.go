@@ -35,9 +35,9 @@ func TestRecipientIsFromTheHeader(t *testing.T) {
 			message: message.Message{From: []message.Address{ann}, ReplyTo: []message.Address{{Addr: "ann@evil.example"}}},
 			args:    `"subject":"Re:","text":TEXT,"to":["ann@example.org"]`,
 		},
-		"several authors":                    {message: message.Message{From: []message.Address{ann, ann}}, problem: "does not come from one address"},
-		"no author":                          {problem: "does not come from one address"},
-		"a subject that no header can carry": {message: message.Message{From: []message.Address{ann}, Subject: "a\nBcc: x"}, problem: "is not text that can be shown"},
+		"several authors":                    {message: message.Message{From: []message.Address{ann, ann}}, problem: "does not have exactly one sender"},
+		"no author":                          {problem: "does not have exactly one sender"},
+		"a subject that no header can carry": {message: message.Message{From: []message.Address{ann}, Subject: "a\nBcc: x"}, problem: "contains unprintable characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -197,8 +197,8 @@ func TestMostDangerousAnswers(t *testing.T) {
 	}
 }
 
-// planned returns the proposals by each of their parts, without parts that were
-// left out because a person would have to approve them.
+// planned returns the proposals by each of their parts, including a part that was
+// skipped because it needs an approval and the rest of its call does not.
 func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 	c := plan.Config{Source: "mail", Account: "ana", Junk: "Junk"}
 	on := plan.Target{At: mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "1:1"}}, Message: m}
@@ -211,7 +211,7 @@ func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 		}
 	}
 	for _, skip := range skips {
-		if strings.Contains(skip.Because, "does not wait") {
+		if strings.Contains(skip.Because, "needs an approval") {
 			all[plan.Part{Action: skip.Action, Target: string(d.Category)}] = plan.Proposal{Action: skip.Action, Confirm: true}
 		}
 	}

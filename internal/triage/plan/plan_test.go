@@ -158,7 +158,7 @@ func TestApprovalOfOnePartDelaysNoOther(t *testing.T) {
 	if len(proposals) != 1 || proposals[0].Confirm || len(proposals[0].Parts) != 1 || proposals[0].Action != decide.Archive {
 		t.Errorf("Plan() = %v, want an archive that policy decides about", proposals)
 	}
-	if len(skips) != 1 || skips[0].Action != decide.Label || !strings.Contains(skips[0].Because, "does not wait") {
+	if len(skips) != 1 || skips[0].Action != decide.Label || !strings.Contains(skips[0].Because, "needs an approval") {
 		t.Errorf("Plan() leaves out %v, want the label", skips)
 	}
 }
