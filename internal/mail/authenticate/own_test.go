@@ -61,7 +61,7 @@ func TestOwnDKIM(t *testing.T) {
 		"no signature":                      {z(), mail, result(unknown, unknown, unknown, "reject", false)},
 		"a changed body":                    {z(), strings.Replace(signed, "morning", "evening", 1), result(fail, unknown, unknown, "reject", false)},
 		"a changed subject, ed25519":        {z(), strings.Replace(signed, "Subject: hello", "Subject: hallo", 1), result(fail, unknown, unknown, "reject", false)},
-		"a key that is gone":                {gone, signed, result(unknown, unknown, unknown, "reject", false)},
+		"a missing key":                     {gone, signed, result(unknown, unknown, unknown, "reject", false)},
 		"a key that was revoked":            {revoked, signed, result(unknown, unknown, unknown, "reject", false)},
 		"a server that does not answer":     {silent, signed, result(unknown, unknown, unknown, "reject", false)},
 		"a signature of somebody else":      {z(), other.sign(t, mail, keys...), result(pass, unknown, unknown, "reject", false)},
@@ -189,7 +189,7 @@ func TestSPF(t *testing.T) {
 		"a list passes for itself":    {mail("bounce@lists.example", "198.51.100.7", "a@shop.example"), border, result(unknown, pass, fail, "quarantine", false)},
 		"no record":                   {mail("a@none.example", "203.0.113.9", "a@none.example"), border, result(unknown, unknown, unknown, "", false)},
 		"a sender of no address":      {mail("", "192.0.2.10", "a@shop.example"), border, result(unknown, unknown, unknown, "quarantine", false)},
-		"an address that is no IP":    {mail("a@shop.example", "evil", "a@shop.example"), border, result(unknown, unknown, unknown, "quarantine", false)},
+		"an invalid IP address":       {mail("a@shop.example", "evil", "a@shop.example"), border, result(unknown, unknown, unknown, "quarantine", false)},
 		"an address of the same site": {mail("a@shop.example", "10.0.0.1", "a@shop.example"), border, result(unknown, unknown, unknown, "quarantine", false)},
 	} {
 		t.Run(name, func(t *testing.T) {

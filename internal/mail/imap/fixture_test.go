@@ -205,7 +205,7 @@ func (o *other) find(folder, id string) imap.UIDSet {
 	o.check(err)
 	uids := data.AllUIDs()
 	if len(uids) == 0 {
-		o.t.Fatalf("there is no %s in %s", id, folder)
+		o.t.Fatalf("no message %s in %s", id, folder)
 	}
 	return imap.UIDSetNum(uids...)
 }

@@ -116,7 +116,7 @@ func TestRefusedMove(t *testing.T) {
 			}
 			for _, kind := range []error{mailbox.ErrDenied, mailbox.ErrBusy} {
 				if test.want == errConnection && errors.Is(err, kind) {
-					t.Errorf("%v says that nothing was changed", err)
+					t.Errorf("%v means that nothing was changed", err)
 				}
 			}
 		})

@@ -80,7 +80,7 @@ func (f *fixture) file(t *testing.T, folder, messageID string) string {
 			}
 		}
 	}
-	t.Fatalf("there is no %s in %s", messageID, folder)
+	t.Fatalf("no message %s in %s", messageID, folder)
 	return ""
 }
 

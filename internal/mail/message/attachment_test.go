@@ -50,7 +50,7 @@ func TestParseAttachments(t *testing.T) {
 		content []byte
 		want    message.Attachment
 	}{
-		"a program that says it is a picture": {
+		"a program named as a picture": {
 			"Content-Type: image/png; name=\"cat.png\"", []byte("MZ\x90\x00"),
 			message.Attachment{Name: "cat.png", Declared: "image/png", Detected: "application/x-msdownload", Size: 4},
 		},

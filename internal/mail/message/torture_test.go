@@ -34,7 +34,7 @@ func check(t *testing.T, name string, raw []byte) *message.Message {
 	}
 	for what, text := range texts(m) {
 		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
-			t.Errorf("%s: %s is no text for a database", name, what)
+			t.Errorf("%s: %s is not valid text for a database", name, what)
 		}
 	}
 	if limit := 3*len(raw) + 4096; len(m.Text) > limit || len(m.Raw) > limit {

@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 		// A decoder finds the same codes, and there are no duplicates.
 		var all map[string]map[string]string
 		if err := json.Unmarshal(text, &all); err != nil {
-			t.Fatalf("%q was read, and is no JSON: %v", text, err)
+			t.Fatalf("%q was accepted and is not JSON: %v", text, err)
 		}
 		want := map[string]map[string]string{}
 		for i, picks := range answers {

@@ -50,7 +50,7 @@ func schemaOf(t testing.TB, q model.Question) schema {
 	t.Helper()
 	var s schema
 	if err := json.Unmarshal(q.Schema, &s); err != nil {
-		t.Fatalf("the schema is no JSON: %v", err)
+		t.Fatalf("the schema is not JSON: %v", err)
 	}
 	return s
 }

@@ -101,7 +101,7 @@ func TestMergeRaisesNoConfidence(t *testing.T) {
 			rt.Fatalf("attention is %.2f, was %.2f", got.Attention, p.Attention)
 		}
 		if p.NeedsAttention && !got.NeedsAttention {
-			rt.Fatal("an answer without calibration says that a message needs no attention")
+			rt.Fatal("an answer without calibration dismisses the need for attention")
 		}
 		sum := 0.0
 		for q, share := range got.Priorities {
@@ -256,7 +256,7 @@ func TestMerge(t *testing.T) {
 			[]cascade.Reply{reply(cascade.T2a, false, calm, .9)},
 			classify.Prediction{Act: classify.FYI, ActConfidence: .65, Category: classify.Primary, CategoryConfidence: .65, Priority: classify.ForInfo, Attention: .35, NeedsAttention: true},
 		},
-		"a calibrated model says that nothing is needed": {
+		"a calibrated model finds no need": {
 			[]cascade.Reply{reply(cascade.T2a, true, calm, .9)},
 			classify.Prediction{Act: classify.FYI, ActConfidence: .9, Category: classify.Primary, CategoryConfidence: .9, Priority: classify.ForInfo, Attention: .05, NeedsAttention: false},
 		},
@@ -264,7 +264,7 @@ func TestMerge(t *testing.T) {
 			[]cascade.Reply{reply(cascade.T1, true, map[string]string{"show": "N", "kind": "B"}, .9)},
 			classify.Prediction{Act: classify.FYI, ActConfidence: .5, Category: classify.Primary, CategoryConfidence: .6, Priority: classify.ForInfo, Attention: .1},
 		},
-		"worth showing raises nothing": {
+		"worth showing raises no confidence": {
 			[]cascade.Reply{reply(cascade.T1, true, map[string]string{"show": "Y", "kind": "D"}, .9)},
 			classify.Prediction{Act: classify.FYI, ActConfidence: .5, Category: classify.Primary, CategoryConfidence: .6, Priority: classify.ForInfo, Attention: .4, NeedsAttention: true},
 		},

@@ -37,7 +37,7 @@ func TestWanted(t *testing.T) {
 		"sure, but not of an act that counts": {[]func(*cascade.Mail){sure, func(m *cascade.Mail) {
 			m.Prediction.ActConfidence, m.Prediction.NeedsAttention = .5, true
 		}}, "[t2a] sure act unread"},
-		"sure, but not of an act that says nothing": {[]func(*cascade.Mail){sure, func(m *cascade.Mail) { m.Prediction.ActConfidence = .5 }}, "[] sure sure unread"},
+		"confident except in an act without effect": {[]func(*cascade.Mail){sure, func(m *cascade.Mail) { m.Prediction.ActConfidence = .5 }}, "[] sure sure unread"},
 		"sure, but not of a machine's act":          {[]func(*cascade.Mail){sure, cohort(decide.Transactional), func(m *cascade.Mail) { m.Prediction.ActConfidence = .5 }}, "[t2a] sure act unread"},
 		"sure, but not of a label":                  {[]func(*cascade.Mail){sure, cohort(decide.Transactional), func(m *cascade.Mail) { m.Prediction.CategoryConfidence = .5 }}, "[t2a] sure category unread"},
 		"attention and bucket contradict":           {[]func(*cascade.Mail){sure, func(m *cascade.Mail) { m.Decision.Confidence = .1 }}, "[t1 t2a] unsure unsure unread"},

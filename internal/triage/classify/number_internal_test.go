@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("decide chose %d, far from most of the probability", got)
 	}
 	if got := decide([]float64{0, 0, 0.1, 0.3, 0.6}, 0.3); got != 4 {
-		t.Errorf("decide chose %d, want the class beside the ladder", got)
+		t.Errorf("decide chose %d, want the class outside the ladder", got)
 	}
 }
 

@@ -136,7 +136,7 @@ func TestDecidesEveryCase(t *testing.T) {
 			t.Errorf("a message with instructions has %v", d.Wants)
 		}
 		if facts.Signals.Phishing && (d.Bucket == decide.Urgent || d.Bucket == decide.Actionable || d.Bucket == decide.Archived) {
-			t.Errorf("phishing lies in %s", d.Bucket)
+			t.Errorf("phishing is in %s", d.Bucket)
 		}
 		if len(d.Wants) == 0 && d.Trace[len(d.Trace)-1].Rule != "result" {
 			t.Errorf("nothing is proposed, and the trace ends in %v", d.Trace[len(d.Trace)-1])
@@ -292,18 +292,18 @@ func TestDecide(t *testing.T) {
 			result{decide.Newsletters, decide.Archived, decide.L4, []decide.Want{{Action: decide.Label}, {Action: decide.Archive, Confirm: true}}}},
 		"a text that asks has a person approve a move": {newsletter(), func(f *decide.Facts) { f.Signals.Keeps = signal.KeepsWords },
 			result{decide.Newsletters, decide.Archived, decide.L5, []decide.Want{{Action: decide.Label}, {Action: decide.Archive, Confirm: true}}}},
-		"what the models make of a text that keeps nothing keeps nothing": {newsletter(), func(f *decide.Facts) {
+		"a classification does not keep a message": {newsletter(), func(f *decide.Facts) {
 			f.Prediction.Act, f.Prediction.Priority, f.Prediction.NeedsAttention, f.Prediction.Attention = classify.Request, classify.Urgent, true, 0.9
 		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
 		"an answer of a language model keeps a message": {newsletter(), func(f *decide.Facts) {
 			f.Prediction.NeedsAttention, f.Answered = true, true
 		}, result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
-		"a change keeps what a machine sent": {newsletter(), func(f *decide.Facts) {
+		"a change keeps automated mail": {newsletter(), func(f *decide.Facts) {
 			f.Headers.ListUnsubscribe, f.Headers.From, f.Signals.Keeps = false, []string{"orders@shop.example"}, signal.KeepsChange
 		}, result{decide.Transactional, decide.Archived, decide.L4, []decide.Want{{Action: decide.Label}, {Action: decide.Archive, Confirm: true}}}},
 		"a change keeps no newsletter": {newsletter(), func(f *decide.Facts) { f.Signals.Keeps = signal.KeepsChange },
 			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
-		"a sender about whom people refused more waits for a person": {newsletter(), func(f *decide.Facts) { f.Sender.Corrected = 1 },
+		"a sender with more refusals than approvals needs a person": {newsletter(), func(f *decide.Facts) { f.Sender.Corrected = 1 },
 			result{decide.Newsletters, decide.Archived, decide.L5, []decide.Want{{Action: decide.Label}, {Action: decide.Archive, Confirm: true}}}},
 		"an approval speaks for a sender again": {newsletter(), func(f *decide.Facts) { f.Sender.Corrected, f.Sender.Accepted = 1, 1 },
 			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
@@ -337,7 +337,7 @@ func TestDecide(t *testing.T) {
 			f.Headers.ListUnsubscribe = false
 			f.Signals.Symbols = []signal.Symbol{{Name: signal.Receipt, Axis: signal.Kind}}
 		}, result{decide.Transactional, decide.Archived, decide.L1, nil}},
-		"words of a receipt are nothing between correspondents": {newsletter(), func(f *decide.Facts) {
+		"words of a receipt do not count between correspondents": {newsletter(), func(f *decide.Facts) {
 			f.Headers.ListUnsubscribe, f.Sender.Sent = false, 1
 			f.Signals.Symbols = []signal.Symbol{{Name: signal.Receipt, Axis: signal.Kind}}
 		}, result{decide.CrossOrg, decide.Informational, decide.L1, nil}},
@@ -345,7 +345,7 @@ func TestDecide(t *testing.T) {
 			f.Headers.ListUnsubscribe = false
 			f.Signals.Symbols = []signal.Symbol{{Name: signal.NoReplySender, Axis: signal.Bulk}}
 		}, result{decide.Transactional, decide.Archived, decide.L4, alone(decide.Label, decide.Archive)}},
-		"a category that is a guess is asked about": {newsletter(), func(f *decide.Facts) { f.Prediction.CategoryConfidence = 0.4 },
+		"an uncertain category becomes a question": {newsletter(), func(f *decide.Facts) { f.Prediction.CategoryConfidence = 0.4 },
 			result{decide.Newsletters, decide.Archived, decide.L5, []decide.Want{{Action: decide.Label, Confirm: true}, {Action: decide.Archive}}}},
 		"a newsletter that asks for something is shown": {newsletter(), func(f *decide.Facts) { f.Prediction.Act, f.Signals.Keeps = classify.Request, signal.KeepsWords },
 			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
@@ -363,7 +363,7 @@ func TestDecide(t *testing.T) {
 		"a list without authentication waits for a person": {newsletter(), func(f *decide.Facts) {
 			f.Authentication, f.List = signal.Authentication{}, approvedSender()
 		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
-		"a name on a list of the owner's is no proof": {newsletter(), func(f *decide.Facts) {
+		"a listed name is no proof": {newsletter(), func(f *decide.Facts) {
 			f.Authentication, f.Settings.Newsletters = signal.Authentication{DKIM: signal.AuthPass}, []string{"shop.example"}
 		}, result{decide.FirstContact, decide.Informational, decide.L1, nil}},
 		"a stranger with the id of a known list is a first contact": {newsletter(), func(f *decide.Facts) {
@@ -376,7 +376,7 @@ func TestDecide(t *testing.T) {
 			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Draft)}},
 		"a colleague without a pass is a first contact": {colleague(), func(f *decide.Facts) { f.Authentication.Aligned = false },
 			result{decide.FirstContact, decide.Actionable, decide.L1, nil}},
-		"a VIP whose authentication failed is a first contact": {colleague(), func(f *decide.Facts) {
+		"a VIP with failed authentication is a first contact": {colleague(), func(f *decide.Facts) {
 			f.Settings.VIP, f.Authentication = []string{"bo@example.org"}, signal.Authentication{SPF: signal.AuthFail}
 		}, result{decide.FirstContact, decide.Actionable, decide.L1, nil}},
 		"an act that asks for something calmly does not wait": {colleague(), func(f *decide.Facts) {

@@ -94,7 +94,7 @@ func TestMailToTheOwnerIsNotMoved(t *testing.T) {
 		"an answer": func(f *decide.Facts) {
 			f.Signals.Symbols = []signal.Symbol{{Name: signal.ReplyToMine, Axis: signal.Need, Weight: 3}}
 		},
-		"a group, and the owner beside it": func(f *decide.Facts) { f.Headers.Group = true },
+		"a group and the owner": func(f *decide.Facts) { f.Headers.Group = true },
 	} {
 		f := newsletter()
 		f.Prediction.Priority = classify.ForInfo

@@ -40,7 +40,7 @@ func TestVetoes(t *testing.T) {
 		"a task of its own name": {func(f *decide.Facts) {
 			f.Flags, f.Settings.TaskLabels = []string{"ma-liste"}, []string{"Ma liste"}
 		}, []string{"task_label"}},
-		"a label that is no task": {flag("Reaction", "Todos"), nil},
+		"a label without a task":  {flag("Reaction", "Todos"), nil},
 		"a label of triage":       {flag("Countersign_action"), nil},
 		"an action tag":           {flag("Countersign_do_task"), nil},
 		"an answer in the thread": {func(f *decide.Facts) { f.OwnerReplied = true }, []string{"owner_replied"}},

@@ -54,7 +54,7 @@ func TestCopiesThatDifferAreJudged(t *testing.T) {
 	f.once()
 	genuine, forged, failed := f.decided("alone0@x"), f.decided("alone1@x"), f.decided("alone2@x")
 	if genuine.Bucket == decide.Archived || forged.Bucket != decide.Archived || genuine.Allowed >= forged.Allowed || failed.Allowed >= genuine.Allowed {
-		t.Fatalf("the genuine mail is %s at %v, the forged copy %s at %v, that which failed %s at %v: the test tells nothing",
+		t.Fatalf("the genuine mail is %s at %v, the forged copy %s at %v, the failed copy %s at %v: the test proves nothing",
 			genuine.Bucket, genuine.Allowed, forged.Bucket, forged.Allowed, failed.Bucket, failed.Allowed)
 	}
 	want := decide.Join(decide.Join(genuine, forged), failed)
@@ -78,8 +78,8 @@ func TestCopiesThatDifferAreJudged(t *testing.T) {
 		if diff := cmp.Diff(want, f.decided(id), same...); diff != "" {
 			t.Errorf("%s: decided by order, not by all copies:\n%s", id, diff)
 		}
-		if reason, says := f.why(id, "copies of the message differ"); reason != "copied" || !says {
-			t.Errorf("%s: decided because of %q, the trace names the copies: %v", id, reason, says)
+		if reason, traced := f.why(id, "copies of the message differ"); reason != "copied" || !traced {
+			t.Errorf("%s: decided because of %q, the trace names the copies: %v", id, reason, traced)
 		}
 	}
 	for i := range orders {

@@ -252,7 +252,7 @@ func TestArchivedMessageIsNotRestored(t *testing.T) {
 	f.once()
 
 	if folder := one[string](f, "SELECT folder FROM triage_locations"); folder != "Archive" {
-		t.Errorf("the message lies in %s, want Archive", folder)
+		t.Errorf("the message is in %s, want Archive", folder)
 	}
 	if one[bool](f, "SELECT touched_at IS NOT NULL FROM triage_messages") {
 		t.Error("the message counts as touched by its owner")

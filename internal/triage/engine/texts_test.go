@@ -190,7 +190,7 @@ func TestRefusedTexts(t *testing.T) {
 		"one bad answer":                   {kind: "summary", errs: []error{invalid}, state: "written", asked: 2},
 		"two bad answers":                  {kind: "summary", errs: []error{invalid, invalid}, state: "failed", problem: "no usable text: invalid", asked: 2},
 		"a message over the context":       {kind: "draft", errs: []error{&models.Error{Kind: models.TooLong}}, state: "written", asked: 2},
-		"an error that is no kind":         {kind: "summary", errs: []error{errors.New("hush")}, state: "written", asked: 2},
+		"an unknown error":                 {kind: "summary", errs: []error{errors.New("hush")}, state: "written", asked: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

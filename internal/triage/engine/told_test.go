@@ -68,7 +68,7 @@ func TestStoredDataIsShownToPeople(t *testing.T) {
 			if len(m.Proposals) > 0 {
 				proposed++
 				if !stages["value"] || !strings.Contains(why.Summary, "waits for a worker") {
-					t.Errorf("why of %s tells no origin of a value, or not that a worker has yet to take it: %s", listed.Subject, why.Summary)
+					t.Errorf("why of %s lacks the origin of a value, or that it waits for a worker: %s", listed.Subject, why.Summary)
 				}
 			}
 			_, err = inspect.Correct(t.Context(), tx, f.tenant, listed.ID, wire.TriageCorrectionInput{Head: "category", Label: "receipts"}, "ann")

@@ -104,7 +104,7 @@ func TestRunWithTheFixtureAlone(t *testing.T) {
 	}
 	for _, s := range got.Sections {
 		if s.Mode == evaluate.CrossValidated {
-			t.Errorf("%s is cross-validated, and there is nothing to cross-validate", s.Set)
+			t.Errorf("%s is cross-validated without examples", s.Set)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func TestLabelledMailIsValid(t *testing.T) {
 		checkLabels(t, l.ID, l.Labels)
 		m, err := mail.ReadMessage(strings.NewReader(l.Raw))
 		if err != nil {
-			t.Errorf("%s is no message: %v", l.ID, err)
+			t.Errorf("%s is not a message: %v", l.ID, err)
 			continue
 		}
 		for _, name := range []string{"From", "To", "Cc", "Reply-To"} {

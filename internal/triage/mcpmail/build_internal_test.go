@@ -31,7 +31,7 @@ func FuzzBuild(f *testing.F) {
 			}
 		}
 		if m := message.Parse(raw); m.Get("Authentication-Results") != "" || m.Get("Received") != "" {
-			t.Errorf("built %q, which says what it cannot know", raw)
+			t.Errorf("built %q, which adds unknown fields", raw)
 		}
 	})
 }

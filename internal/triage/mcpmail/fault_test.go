@@ -50,8 +50,8 @@ func wantError(t *testing.T, what string, err, kind error) {
 func TestOnlyReadingToolsAreCalled(t *testing.T) {
 	t.Parallel()
 	for name, hints := range map[string]*sdk.ToolAnnotations{
-		"it says nothing":               nil,
-		"it says nothing of reading":    {Title: "Reads"},
+		"it has no hints":               nil,
+		"it has no read-only hint":      {Title: "Reads"},
 		"it is not read-only":           {IdempotentHint: true},
 		"it is read-only, and destroys": {ReadOnlyHint: true, DestructiveHint: new(true)},
 	} {
@@ -222,10 +222,10 @@ func TestInvalidAnswers(t *testing.T) {
 			a["new"], a["more"], a["next"] = []any{}, true, fmt.Sprint(canary, time.Now().UnixNano())
 		}},
 		"no cursor":                 {mcpmailtest.Changes, func(a map[string]any) { delete(a, "next") }},
-		"a cursor that is none":     {mcpmailtest.Changes, func(a map[string]any) { a["next"] = []any{canary} }},
+		"a cursor that is a list":   {mcpmailtest.Changes, func(a map[string]any) { a["next"] = []any{canary} }},
 		"a cursor that is too long": {mcpmailtest.Changes, func(a map[string]any) { a["next"] = strings.Repeat(canary, 2000) }},
 		"more than was asked for":   {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item("x")}, 101) }},
-		"a list that is none":       {mcpmailtest.Changes, func(a map[string]any) { a["new"] = canary }},
+		"a text instead of a list":  {mcpmailtest.Changes, func(a map[string]any) { a["new"] = canary }},
 		"messages without an id":    {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item(nil)}, 3) }},
 		"ids of two lines":          {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item("a\n" + canary)}, 3) }},
 		"ids that are too long":     {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item(strings.Repeat(canary, 200))}, 3) }},
@@ -233,12 +233,12 @@ func TestInvalidAnswers(t *testing.T) {
 		"messages without a time": {mcpmailtest.Changes, func(a map[string]any) {
 			a["new"] = []any{map[string]any{"id": "x"}, map[string]any{"id": "y"}, map[string]any{"id": "z"}}
 		}},
-		"an answer that is too large": {mcpmailtest.Changes, func(a map[string]any) { a["x"] = strings.Repeat(canary, 1<<20) }},
-		"a tool that fails":           {mcpmailtest.Changes, func(a map[string]any) { a["fail"] = canary }},
-		"an error that is no failure": {mcpmailtest.Changes, func(a map[string]any) { a["error"] = canary }},
-		"a folder without a name":     {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = []any{map[string]any{"name": ""}} }},
-		"a folder of two lines":       {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = []any{map[string]any{"name": "a\r\n" + canary}} }},
-		"folders that are no list":    {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = map[string]any{canary: 1} }},
+		"an answer that is too large":  {mcpmailtest.Changes, func(a map[string]any) { a["x"] = strings.Repeat(canary, 1<<20) }},
+		"a tool that fails":            {mcpmailtest.Changes, func(a map[string]any) { a["fail"] = canary }},
+		"an error without a failure":   {mcpmailtest.Changes, func(a map[string]any) { a["error"] = canary }},
+		"a folder without a name":      {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = []any{map[string]any{"name": ""}} }},
+		"a folder of two lines":        {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = []any{map[string]any{"name": "a\r\n" + canary}} }},
+		"an object instead of folders": {mcpmailtest.Folders, func(a map[string]any) { a["folders"] = map[string]any{canary: 1} }},
 		"the same folder a second time": {mcpmailtest.Folders, func(a map[string]any) {
 			a["folders"] = []any{map[string]any{"name": "INBOX"}, map[string]any{"name": "INBOX"}}
 		}},
@@ -316,7 +316,7 @@ func TestEndlessListingIsAnError(t *testing.T) {
 					t.Errorf("%d new, %v, want all", len(got.New), err)
 				}
 			} else if wantError(t, name, err, nil); len(got.New) != 0 {
-				t.Errorf("%d new beside the error", len(got.New))
+				t.Errorf("%d new messages with the error", len(got.New))
 			}
 			if int(pages.Load()) != row.pages {
 				t.Errorf("%d pages were asked for, want %d", pages.Load(), row.pages)
@@ -350,15 +350,15 @@ func TestUnreadableMessagesAreReported(t *testing.T) {
 		change func(answer map[string]any)
 		kind   error
 	}{
-		"it went":                    {func(a map[string]any) { a["fail"] = "Message not found: " + canary }, mailbox.ErrGone},
-		"the tool fails":             {func(a map[string]any) { a["fail"] = canary }, mailbox.ErrUnreadable},
-		"its original is no base64":  {func(a map[string]any) { a["raw"] = canary + "!" }, mailbox.ErrUnreadable},
-		"it is empty":                {func(a map[string]any) { delete(a, "raw") }, mailbox.ErrUnreadable},
-		"it is over the limit":       {func(a map[string]any) { a["raw"] = strings.Repeat("AAAA", mailboxtest.MaxSize) }, mailbox.ErrTooLarge},
-		"it is far over the limit":   {func(a map[string]any) { a["raw"] = strings.Repeat("AAAA", 5<<20/4) }, mailbox.ErrTooLarge},
-		"it is a number":             {func(a map[string]any) { a["raw"] = 7 }, mailbox.ErrUnreadable},
-		"it has no sender":           {func(a map[string]any) { delete(a, "raw"); a["text"] = canary }, mailbox.ErrUnreadable},
-		"it is over, with no sender": {func(a map[string]any) { delete(a, "raw"); a["text"] = strings.Repeat(canary, 1<<20) }, mailbox.ErrTooLarge},
+		"it went":                        {func(a map[string]any) { a["fail"] = "Message not found: " + canary }, mailbox.ErrGone},
+		"the tool fails":                 {func(a map[string]any) { a["fail"] = canary }, mailbox.ErrUnreadable},
+		"its original is invalid base64": {func(a map[string]any) { a["raw"] = canary + "!" }, mailbox.ErrUnreadable},
+		"it is empty":                    {func(a map[string]any) { delete(a, "raw") }, mailbox.ErrUnreadable},
+		"it is over the limit":           {func(a map[string]any) { a["raw"] = strings.Repeat("AAAA", mailboxtest.MaxSize) }, mailbox.ErrTooLarge},
+		"it is far over the limit":       {func(a map[string]any) { a["raw"] = strings.Repeat("AAAA", 5<<20/4) }, mailbox.ErrTooLarge},
+		"it is a number":                 {func(a map[string]any) { a["raw"] = 7 }, mailbox.ErrUnreadable},
+		"it has no sender":               {func(a map[string]any) { delete(a, "raw"); a["text"] = canary }, mailbox.ErrUnreadable},
+		"it is over, with no sender":     {func(a map[string]any) { delete(a, "raw"); a["text"] = strings.Repeat(canary, 1<<20) }, mailbox.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -407,9 +407,9 @@ func TestUnreadableMessagesAreReported(t *testing.T) {
 func TestUnusableEntryStopsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]map[string]any{
-		"no id":                 {"received_at": "2026-03-05T16:23:00Z"},
-		"an id that is no text": {"id": []any{}, "received_at": "2026-03-05T16:23:00Z"},
-		"no time":               {"id": "x"},
+		"no id":                {"received_at": "2026-03-05T16:23:00Z"},
+		"an id that is a list": {"id": []any{}, "received_at": "2026-03-05T16:23:00Z"},
+		"no time":              {"id": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -129,14 +129,14 @@ func TestOnlyLocalAddresses(t *testing.T) {
 	away, reached := elsewhere(t)
 	port := away.Port()
 	for name, c := range map[string]model.ServerConfig{
-		"a literal address":         {URL: "http://" + away.String()},
-		"an IPv4-mapped address":    {URL: "http://" + netip.AddrPortFrom(netip.AddrFrom16(away.Addr().As16()), port).String()},
-		"a public address":          {URL: "http://8.8.8.8:8080"},
-		"a public IPv6 address":     {URL: "http://[2606:4700::1111]:8080"},
-		"a metadata address":        {URL: "http://169.254.169.254", Networks: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}},
-		"a name":                    {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr()})},
-		"a name of two addresses":   {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr(), netip.MustParseAddr("192.0.2.8")})},
-		"a network that is another": {URL: "http://" + away.String(), Networks: []netip.Prefix{netip.MustParsePrefix("10.254.254.254/32")}},
+		"a literal address":       {URL: "http://" + away.String()},
+		"an IPv4-mapped address":  {URL: "http://" + netip.AddrPortFrom(netip.AddrFrom16(away.Addr().As16()), port).String()},
+		"a public address":        {URL: "http://8.8.8.8:8080"},
+		"a public IPv6 address":   {URL: "http://[2606:4700::1111]:8080"},
+		"a metadata address":      {URL: "http://169.254.169.254", Networks: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}},
+		"a name":                  {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr()})},
+		"a name of two addresses": {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr(), netip.MustParseAddr("192.0.2.8")})},
+		"another network":         {URL: "http://" + away.String(), Networks: []netip.Prefix{netip.MustParsePrefix("10.254.254.254/32")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tier, refused := at(t, c)

@@ -94,17 +94,17 @@ func TestArgsRefuse(t *testing.T) {
 	t.Parallel()
 
 	for name, rows := range map[string][]plan.Row{
-		"the root":               {{Pointer: ""}},
-		"no pointer":             {{Pointer: "a"}},
-		"a list as the root":     {{Pointer: "/0"}},
-		"twice the same":         {{Pointer: "/a"}, {Pointer: "/a"}},
-		"a text with members":    {{Pointer: "/a"}, {Pointer: "/a/b"}},
-		"members and a text":     {{Pointer: "/a/b"}, {Pointer: "/a"}},
-		"a gap":                  {{Pointer: "/a/0"}, {Pointer: "/a/2"}},
-		"a large gap":            {{Pointer: "/a/" + strconv.Itoa(1<<62)}},
-		"an index and a name":    {{Pointer: "/a/0"}, {Pointer: "/a/b"}},
-		"bytes that are no text": {{Pointer: "/a", Value: "\xff"}},
-		"a NUL":                  {{Pointer: "/a", Value: "\x00"}},
+		"the root":            {{Pointer: ""}},
+		"no pointer":          {{Pointer: "a"}},
+		"a list as the root":  {{Pointer: "/0"}},
+		"a duplicate":         {{Pointer: "/a"}, {Pointer: "/a"}},
+		"a text with members": {{Pointer: "/a"}, {Pointer: "/a/b"}},
+		"members and a text":  {{Pointer: "/a/b"}, {Pointer: "/a"}},
+		"a gap":               {{Pointer: "/a/0"}, {Pointer: "/a/2"}},
+		"a large gap":         {{Pointer: "/a/" + strconv.Itoa(1<<62)}},
+		"an index and a name": {{Pointer: "/a/0"}, {Pointer: "/a/b"}},
+		"invalid UTF-8":       {{Pointer: "/a", Value: "\xff"}},
+		"a NUL":               {{Pointer: "/a", Value: "\x00"}},
 	} {
 		if args, err := plan.Args(rows); err == nil {
 			t.Errorf("%s: Args() = %s, want an error", name, args)
