@@ -66,7 +66,7 @@ func TestParseNamesThePlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"servers:\n  a: {url: ftp://x}":                                                                                "line 2: servers.a.url: must be http://",
 		"servers:\n  a: {url: 'http://me:secret@127.0.0.1'}":                                                           "line 2: servers.a.url: must be http://",
-		"servers:\n  a: {}":                                                                                            "line 2: servers.a: url is missing",
+		"servers:\n  a: {}":                                                                                            "line 2: servers.a: url is required",
 		"servers:\n  a:\n    url: http://localhost\n    urls: x":                                                       "line 4: servers.a.urls: unknown field; known fields: dialect, url, networks, slots",
 		"servers:\n  a: {url: http://localhost, dialect: tgi}":                                                         "servers.a.dialect: must be one of auto, llama-server, ollama",
 		"servers:\n  a: {url: http://localhost, slots: 0}":                                                             "servers.a.slots: must be a number from 1 to 256",
