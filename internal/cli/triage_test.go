@@ -91,7 +91,7 @@ func TestTriage(t *testing.T) {
 	d.want(d.operator("triage", "why", "none@example.com"), command.ExitFailed, "no message")
 	d.want(d.agent("triage", "why", id.String()), command.ExitFailed, "role agent")
 	d.want(d.operator("triage", "correct", id.String(), "--head", "act"), command.ExitUsage, "both are required")
-	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "fyi"), command.ExitFailed, "nothing to correct")
+	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "fyi"), command.ExitFailed, "no decision to correct")
 	exec(`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
 			decision, signals, prediction, features, notes, model)
 		SELECT tenant_id, message_id, account_id, message_id, 'fyi', 'primary', 'fyi', 'informational', 'default', 1, 0.4, true,
