@@ -13,7 +13,7 @@ import (
 //go:embed help.txt
 var helpText string
 
-// help is what --help shows of one command, beside its flags.
+// help is the --help of one command, without its flags.
 type help struct{ short, long, example string }
 
 // helps returns the helps of all commands, by the words of each.

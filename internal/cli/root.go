@@ -26,13 +26,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/workflows"
 )
 
-// Run does what the arguments say and returns the exit code. When ctx ends, so
-// does the command.
+// Run runs the command in the arguments and returns the exit code. When ctx
+// ends, the command ends.
 func Run(ctx context.Context, args []string, sys command.System) int {
 	return command.Execute(ctx, args, sys, root)
 }
 
-// versionFlag adds --version, which does what the command version does.
+// versionFlag adds --version, which prints the same as the command version.
 func versionFlag(root, version *cobra.Command) {
 	var given bool
 	root.Flags().BoolVar(&given, "version", false, "print the version")

@@ -57,7 +57,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 	return view.Show(a)(usable, nil)
 }
 
-// modeWords says what policy does with a call.
+// modeWords describes the effect of a policy mode on a call.
 func modeWords(m envelope.Mode) string {
 	switch m {
 	case envelope.ModeAllow:
@@ -241,7 +241,7 @@ func ShowAttempts(a *command.App, attempts []wire.Attempt) error {
 	})
 }
 
-// decisionText says what people decided, or until when they may.
+// decisionText describes the decision of people, or the time they have for it.
 func decisionText(act wire.Action) string {
 	d := act.Decision
 	switch {

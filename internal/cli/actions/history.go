@@ -45,7 +45,7 @@ func historyView() command.View[wire.HistoryItem] {
 	}
 }
 
-// historyText returns in one line what there is to say about an item.
+// historyText describes an item in one line.
 func historyText(it wire.HistoryItem) string {
 	var parts []string
 	add := func(text string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// ShowOutcome shows what became of actions and says how to go on. The error
-// is command.ErrAction if one ended without its effect.
+// ShowOutcome shows the phases of actions and the commands to continue with.
+// The error is command.ErrAction if one ended without its effect.
 func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) error {
 	var failed error
 	waiting, running := 0, 0
@@ -58,7 +58,8 @@ func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) er
 	return failed
 }
 
-// voted says how many agree to an action, where some do and more must.
+// voted returns the number of approvals, where some were given and more are
+// needed.
 func voted(act wire.Action) string {
 	d := act.Decision
 	if d == nil || d.Needed < 2 || d.Given == 0 {
@@ -67,7 +68,7 @@ func voted(act wire.Action) string {
 	return fmt.Sprintf("%d of %d people agree", d.Given, d.Needed)
 }
 
-// explain says why an action ended without its effect.
+// explain returns the reason why an action ended without its effect.
 func explain(a *command.App, act wire.Action) {
 	e := act.Envelope
 	switch {
@@ -105,7 +106,7 @@ func because(d wire.PolicyDecision) string {
 	return policy.Because(d.Mode, d.Source, steps)
 }
 
-// Refusal says in one line why one of several requests was refused.
+// Refusal describes in one line why one of several requests was refused.
 func Refusal(p *wire.Problem) string {
 	if len(p.Errors) == 0 {
 		return (&client.Problem{Problem: *p}).Error()
@@ -119,8 +120,8 @@ func Refusal(p *wire.Problem) string {
 	return strings.Join(reasons, "; ")
 }
 
-// showBatch shows what became of the proposals of a batch: all of them to
-// scripts, those that were not accepted to people.
+// showBatch shows the results of a batch of proposals: all of them to scripts,
+// those that were not accepted to people.
 func showBatch(a *command.App, items []wire.BatchItem) error {
 	counts := map[string]int{}
 	var rows [][]string
@@ -161,7 +162,7 @@ func toolName(t envelope.Tool) string {
 	return t.Name
 }
 
-// ended says that a phase is an end without the effect.
+// ended reports whether a phase is an end without the effect.
 func ended(p envelope.Phase) bool {
 	switch p {
 	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed, envelope.PhaseSkipped, envelope.PhaseUndone:

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// Proposals returns the command with those that list and show what applications
-// proposed in SQL and became no action.
+// Proposals returns the command with those that list and show proposals in SQL
+// that did not become actions.
 func Proposals(a *command.App) *cobra.Command {
 	return command.NewGroup("proposals", listProposals(a), showProposal(a))
 }
@@ -35,7 +35,7 @@ func listProposals(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// why says in a line why a proposal became no action.
+// why describes in one line why a proposal did not become an action.
 func whyNoAction(p wire.SQLProposal) string {
 	switch {
 	case p.Problem != nil && len(p.Problem.Errors) > 0:
@@ -49,7 +49,7 @@ func whyNoAction(p wire.SQLProposal) string {
 	}
 }
 
-// place says what is wrong with a field.
+// place describes the error of a field.
 func place(e envelope.FieldError) string {
 	return fmt.Sprintf("%s %s: %s", e.Pointer, e.Rule, e.Message)
 }

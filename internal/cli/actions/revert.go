@@ -155,8 +155,8 @@ func (r *bulkRevert) verb() string {
 	return "to revert"
 }
 
-// showItems shows the counts by tool and result, and what cannot be reverted
-// with its reason.
+// showItems shows the counts by tool and result, and the reasons of actions
+// that cannot be reverted.
 func (r *bulkRevert) showItems(items []wire.RevertItem) error {
 	type kind struct{ tool, result, phase, by string }
 	counts := make(map[kind]int)
@@ -204,7 +204,7 @@ func (r *bulkRevert) showCalls(items []wire.RevertItem) error {
 	return r.app.Fields(pairs...)
 }
 
-// reason says in one line why an action is not reverted.
+// reason describes in one line why an action is not reverted.
 func reason(p *wire.Problem) string {
 	if len(p.Errors) == 0 {
 		return p.Detail

@@ -78,7 +78,8 @@ func (f runFlags) call(ctx context.Context, a *command.App, c *client.Client, ar
 	}
 	var tool wire.Tool
 	if len(args) > 1 {
-		// Without the tool the values are JSON or texts; the call says what is wrong.
+		// Without the tool the values are JSON or strings; the call reports an
+		// unknown tool.
 		if tool, err = c.Tool(ctx, args[0]); err != nil && !errors.Is(err, client.ErrNotFound) {
 			return wire.Call{}, err
 		}
@@ -102,7 +103,7 @@ func isPending(s wire.ExecutionStatus) bool {
 	return s == wire.ExecutionPending || s == wire.ExecutionExecuting
 }
 
-// waitForEnd waits until an action has ended, and says what for whenever that
+// waitForEnd waits until an action has ended, and prints its state whenever it
 // changes. The outcome is that of the same call, sent again under its name.
 func waitForEnd(ctx context.Context, a *command.App, c *client.Client, tool string, call wire.Call, inv wire.Invocation) (wire.Invocation, error) {
 	last := ""
@@ -126,7 +127,7 @@ func waitForEnd(ctx context.Context, a *command.App, c *client.Client, tool stri
 	return inv, nil
 }
 
-// waitingText says what an action waits for.
+// waitingText describes the state that an action waits in.
 func waitingText(inv wire.Invocation) string {
 	switch {
 	case inv.Waiting == nil:
@@ -139,8 +140,9 @@ func waitingText(inv wire.Invocation) string {
 	return fmt.Sprintf("%s waits for %s…", inv.ID, command.Line(inv.Waiting.Message))
 }
 
-// showInvocation prints what a tool answered, or why it was not called. The
-// error is command.ErrAction if there was no effect, or it is unknown.
+// showInvocation prints the result of a tool, or the reason why it was not
+// called. The error is command.ErrAction if there was no effect, or it is
+// unknown.
 func showInvocation(a *command.App, inv wire.Invocation) error {
 	var failed error
 	if inv.Status != wire.ExecutionSuccess && !isPending(inv.Status) {
@@ -164,7 +166,7 @@ func showInvocation(a *command.App, inv wire.Invocation) error {
 	return failed
 }
 
-// failureText says why a call had no effect.
+// failureText describes why a call had no effect.
 func failureText(inv wire.Invocation) string {
 	why := ""
 	if inv.Error != nil {
@@ -184,7 +186,7 @@ func failureText(inv wire.Invocation) string {
 	return "it failed" + why
 }
 
-// reversibleText says whether a call can be taken back.
+// reversibleText describes whether a call can be taken back.
 func reversibleText(reversible bool) string {
 	if reversible {
 		return "yes"
@@ -192,7 +194,7 @@ func reversibleText(reversible bool) string {
 	return "no: what it does cannot be reverted"
 }
 
-// showDryRun shows what would become of a call.
+// showDryRun shows the preview of a call.
 func showDryRun(a *command.App, inv wire.Invocation) error {
 	dry := inv.DryRun
 	switch {

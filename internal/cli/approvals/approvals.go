@@ -106,8 +106,8 @@ func Approve(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// approval returns what to send for an action. What it changes, it changes of
-// the action that it shows, and binds the approval to that.
+// approval returns the approval of an action. Changes are made to the version
+// of the action that it shows, and bind the approval to it.
 func (f *decision) approval(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID) (wire.Approval, error) {
 	in := f.Approval
 	in.Always = f.always()

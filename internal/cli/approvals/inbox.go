@@ -85,7 +85,7 @@ func showCounts(a *command.App, counts wire.InboxCounts) error {
 	}.Show(a)(counts.Tools, nil)
 }
 
-// waitsText says what an item of the inbox waits for.
+// waitsText describes the reason why an item is in the inbox.
 func waitsText(it wire.InboxItem) string {
 	switch it.Kind {
 	case wire.InboxCompensation:

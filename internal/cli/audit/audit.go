@@ -58,8 +58,8 @@ func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit
 	}
 }
 
-// auditor reads a tenant's log, a part at a time: each answer says where to
-// continue.
+// auditor reads a tenant's log in parts: each answer has the position to
+// continue from.
 type auditor interface {
 	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
 	// verifyRows compares one part of the rows. It returns nil where only the

@@ -30,7 +30,7 @@ type note struct {
 	Signature  []byte            `json:"signature,omitempty"`
 }
 
-// text is what the signature of a note is for.
+// text returns the text that is signed.
 func (n *note) text() []byte {
 	return fmt.Appendf(nil, "countersign head 1\n%s\n%d\n%s\n%s\n", n.Tenant, n.Checkpoint, n.Hash, n.NotedAt.Format(time.RFC3339))
 }
@@ -92,8 +92,9 @@ func currentHead(ctx context.Context, log auditor) (audit.Closing, error) {
 	return log.export(ctx, audit.Span{From: time.Now().AddDate(100, 0, 0)}, "", func([]byte) error { return nil })
 }
 
-// showHead writes the head of the chain as JSON, signed if there is a key, and then
-// records that it was noted: not before, since what was not written is not kept.
+// showHead writes the head of the chain as JSON, signed if there is a key, and
+// then records that it was noted. A head that could not be written is not
+// recorded.
 func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) error {
 	closing, err := currentHead(ctx, log)
 	if err != nil {
@@ -117,8 +118,8 @@ func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) 
 	return recordNote(ctx, a, log, *closing.Head)
 }
 
-// recordNote records that a head was noted. Whoever may read the log alone is told
-// that it was not recorded.
+// recordNote records that a head was noted. If the caller may only read the
+// log, it prints that this was not recorded.
 func recordNote(ctx context.Context, a *command.App, log auditor, head audit.Head) error {
 	err := log.note(ctx, head)
 	if errors.Is(err, client.ErrDenied) {

@@ -78,8 +78,8 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// verified is what verify found: in the chain of events, and where the database
-// itself is open, in the rows that they tell of.
+// verified holds the findings of verify: in the chain of events and, with the
+// database open, in the rows that belong to them.
 type verified struct {
 	audit.Report
 	Rows *audit.RowsReport `json:"rows,omitempty"`
@@ -111,8 +111,8 @@ type verification struct {
 	told int64
 }
 
-// run verifies the chain and then the rows. A run that is cut short, by a signal or
-// an error, shows what it found, and where to continue.
+// run verifies the chain and then the rows. A run that is interrupted or fails
+// shows its findings and the place to continue from.
 func (v *verification) run(ctx context.Context) error {
 	v.result.Findings = []audit.Finding{}
 	if v.at != (place{}) {
@@ -213,7 +213,7 @@ func (v *verification) tellRows(r audit.RowsReport) {
 	}
 }
 
-// show writes what was found. chain is whether the chain was verified.
+// show prints the findings. chain reports whether the chain was verified.
 func (v *verification) show(chain bool) error {
 	if v.a.JSON {
 		return v.a.WriteJSON(v.result)

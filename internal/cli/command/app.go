@@ -24,7 +24,8 @@ import (
 const (
 	// ExitOK means that the command succeeded.
 	ExitOK = 0
-	// ExitFailed means that the command failed; standard error says why.
+	// ExitFailed means that the command failed; the reason is on standard
+	// error.
 	ExitFailed = 1
 	// ExitUsage means that words, flags or values are wrong, and nothing was
 	// done.
@@ -88,8 +89,7 @@ func (e *UsageError) Error() string { return e.text }
 // Misuse returns a *UsageError.
 func Misuse(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Errors that end a command with ExitAction. What they are about has been
-// shown.
+// Errors that end a command with ExitAction, after it has shown the cause.
 var (
 	// ErrAction means that an action ended without its effect.
 	ErrAction = errors.New("an action was denied, expired or failed")
@@ -97,7 +97,7 @@ var (
 	ErrPolicyChange = errors.New("the policy decides differently")
 )
 
-// fail shows an error, with what to do about it, and returns the exit code.
+// fail prints an error with its remedy, and returns the exit code.
 func (a *App) fail(err error) int {
 	if errors.Is(err, ErrAction) || errors.Is(err, ErrPolicyChange) {
 		return ExitAction
@@ -130,7 +130,7 @@ func (a *App) failJSON(err error) {
 	fmt.Fprintln(a.Err, string(text))
 }
 
-// advice says what to do about an error.
+// advice returns the remedy for an error.
 func (a *App) advice(err error, code int) string {
 	if code == ExitUsage && !errors.Is(err, client.ErrInvalid) {
 		return "Run the command with --help to see how it is used."
@@ -163,8 +163,8 @@ func (a *App) Client() (*client.Client, error) {
 	return c, nil
 }
 
-// Note tells people something that is not a result: on standard error, and not
-// with --json. All of it shows, as with Safe, and may have several lines.
+// Note prints information that is not a result: on standard error, and not with
+// --json. It is escaped as by Safe, and may have several lines.
 func (a *App) Note(format string, args ...any) {
 	if !a.JSON {
 		fmt.Fprintln(a.Err, visible.Text(fmt.Sprintf(format, args...)))
@@ -252,8 +252,8 @@ func Group(cmd *cobra.Command, args []string) error {
 	return Misuse("there is no command %s %s%s", cmd.CommandPath(), args[0], fault.Suggestion(fault.Nearest(args[0], known)))
 }
 
-// NewList returns the command list, which shows what a method of the client
-// returns.
+// NewList returns the command list, which shows the result of a method of the
+// client.
 func NewList[T any](a *App, view View[T], list func(c *client.Client, ctx context.Context) ([]T, error)) *cobra.Command {
 	return New(a, "list", NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return view.Show(a)(list(c, ctx))

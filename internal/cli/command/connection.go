@@ -54,8 +54,8 @@ func (a *App) InDatabase(ctx context.Context, tenant string, do func(ctx context
 	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
 }
 
-// OpenDatabase returns a pool of one connection, which answers, on the database
-// of DATABASE_URL. Whoever calls it closes it.
+// OpenDatabase returns a pool of one open connection to the database of
+// DATABASE_URL. The caller closes it.
 func (a *App) OpenDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 	url, err := a.DatabaseURL()
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *App) Logins() (login.Store, error) {
 }
 
 // LoggedIn is the token of a login; empty if there is none, which the API then
-// says what to do about.
+// answers with a remedy.
 func (a *App) LoggedIn(ctx context.Context) (string, error) {
 	store, err := a.Logins()
 	if err != nil {

@@ -104,7 +104,7 @@ func (a *App) ShowChanges(done wire.SettingChanges) error {
 	return nil
 }
 
-// changeText shows what a setting is set to, or was.
+// changeText shows the new or the old value of a setting.
 func changeText(c wire.SettingChange) string {
 	if c.Kind == wire.ChangeRemoved {
 		return "was " + string(c.Was)
@@ -167,8 +167,8 @@ type File struct {
 // position is a line and a column, both from 1.
 type position struct{ line, column int }
 
-// FileError is what is wrong with a file, each in a line of its own that
-// begins with the place.
+// FileError holds the errors of a file, each on a line of its own that begins
+// with the place.
 type FileError struct{ lines []string }
 
 // Error returns the text.
@@ -217,7 +217,7 @@ func parseFile(name string, text []byte, check func(document []byte) error) (*Fi
 	return f, err
 }
 
-// value makes of a node what JSON has, and notes where it stands.
+// value converts a node to a JSON value, and records its place.
 func (f *File) value(pointer string, node *yaml.Node, depth int) (any, error) {
 	here := position{node.Line, node.Column}
 	if _, known := f.at[pointer]; !known {
@@ -274,8 +274,8 @@ func (f *File) mapping(pointer string, node *yaml.Node, depth int) (any, error) 
 	return object, nil
 }
 
-// Place says where the fields of an error stand; it reads what a server said
-// of the document as well.
+// Place adds places in the file to the fields of an error, also of one from the
+// server.
 func (f *File) Place(fields []envelope.FieldError) error {
 	e := &FileError{}
 	for _, field := range fields {

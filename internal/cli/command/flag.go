@@ -120,8 +120,8 @@ func LimitFlag(cmd *cobra.Command, n *int, most int, about string) {
 	flag.DefValue = strconv.Itoa(*n)
 }
 
-// PositiveFlag adds a flag that is a number from 1 on. Zero is an error, since
-// it would mean no limit, which the flag's absence says.
+// PositiveFlag adds a flag that is a number from 1 on. Zero is an error: for no
+// limit the flag is left out.
 func PositiveFlag(cmd *cobra.Command, n *int, name, about string) {
 	Flag(cmd, name, "int", about, func(text string) (err error) {
 		if *n, err = strconv.Atoi(text); err != nil || *n < 1 {

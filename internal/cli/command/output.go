@@ -32,7 +32,7 @@ func Compact(raw json.RawMessage) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Done says that a change was made, unless err says that it was not.
+// Done prints that a change was made, unless err is set.
 func (a *App) Done(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func Noted(note string) string {
 	return ": " + Line(note)
 }
 
-// Show returns a function that shows what a call returned: as JSON, or for
+// Show returns a function that prints the result of a call: as JSON, or for
 // people by text. An error is returned as it is.
 func Show[T any](a *App, text func(*App, T) error) func(T, error) error {
 	return func(v T, err error) error {
@@ -97,8 +97,8 @@ func Show[T any](a *App, text func(*App, T) error) func(T, error) error {
 	}
 }
 
-// Progress tells how far a long command has come, on standard error: a document
-// with --json, on a line of its own, else a text.
+// Progress prints the progress of a long command on standard error: with --json
+// a document on a line of its own, else a text.
 func (a *App) Progress(doc any, format string, args ...any) {
 	if !a.JSON {
 		a.Note(format, args...)

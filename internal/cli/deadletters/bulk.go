@@ -15,8 +15,8 @@ import (
 const (
 	// requestSize is how many dead letters are changed at once.
 	requestSize = 500
-	// lead is how far a paced replay schedules ahead. The rest stays dead letters,
-	// so that stopping the command stops it.
+	// lead is the time that a paced replay schedules ahead. The rest stays dead
+	// letters, so that stopping the command stops it.
 	lead = 3 * time.Second
 	// progressEvery is the least time between two lines about the progress.
 	progressEvery = 2 * time.Second
@@ -58,8 +58,8 @@ type bulkReport struct {
 	Stopped bool      `json:"stopped"`
 }
 
-// run counts what is selected and, if the change is to be applied, makes it. It
-// ends with one document, or with words.
+// run counts the selection and, with --apply, changes it. It ends with one
+// document, or with a text.
 func (ch *bulkChange) run(ctx context.Context) error {
 	found, err := ch.survey(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (ch *bulkChange) run(ctx context.Context) error {
 	return err
 }
 
-// survey makes a dry run, and restricts the change to what it found: of the
-// ids, those that are dead letters; of a filter, those until now.
+// survey makes a dry run, and restricts the change to its matches: of the ids,
+// those that are dead letters; of a filter, those until now.
 func (ch *bulkChange) survey(ctx context.Context) (bulkReport, error) {
 	out := bulkReport{Command: ch.verb, Applied: ch.apply, NotDead: []envelope.ActionID{}, Counts: []wire.DeadLetterCount{}}
 	var err error
@@ -209,8 +209,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// progress says how far a change has got, at what rate, and how long it will
-// take.
+// progress describes the state of a change, its rate, and the time that is
+// left.
 func progress(verb string, n, total int, took time.Duration, rate float64) string {
 	speed := float64(n) / max(took.Seconds(), 0.001)
 	if rate > 0 {

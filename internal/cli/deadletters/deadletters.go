@@ -121,7 +121,7 @@ func showDetail(a *command.App, d wire.DeadLetterDetail) error {
 	return nil
 }
 
-// noteNext says how to go on with a dead letter.
+// noteNext prints the next commands for a dead letter.
 func noteNext(a *command.App, l wire.DeadLetter) {
 	if l.Reason != wire.ReasonUnknown {
 		a.Note("To try it again: countersign dlq replay %s --apply", l.ActionID)
@@ -213,7 +213,7 @@ func (s *selection) ids(a *command.App, args []string) ([]envelope.ActionID, err
 	return named, err
 }
 
-// change returns the change of what is selected.
+// change returns the change of the selection.
 func (s *selection) change(a *command.App, verb string, args []string) (*bulkChange, error) {
 	named, err := s.ids(a, args)
 	return &bulkChange{app: a, verb: verb, named: named, typed: len(args) > 0, filter: s.filter, apply: s.apply}, err

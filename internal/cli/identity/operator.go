@@ -35,7 +35,7 @@ func Operators(a *command.App) *cobra.Command {
 		operatorSwitch(a, "disable", true), operatorSwitch(a, "enable", false))
 }
 
-// personFlags adds the flags that say what a person is.
+// personFlags adds the flags of a person's attributes.
 func personFlags(cmd *cobra.Command, in *wire.OperatorInput) {
 	flags := cmd.Flags()
 	flags.StringVar(&in.Name, "name", "", "display name of the person")

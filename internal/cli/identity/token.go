@@ -97,8 +97,7 @@ func grantOf(in wire.TokenInput) (identity.Grant, error) {
 	return g, nil
 }
 
-// issueInDatabase makes a token, and the event that tells of it, in one
-// transaction.
+// issueInDatabase makes a token and its event, in one transaction.
 func issueInDatabase(ctx context.Context, a *command.App, tenant string, g identity.Grant) (wire.IssuedToken, error) {
 	var made identity.Issued
 	err := a.InDatabase(ctx, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) (err error) {
@@ -145,12 +144,12 @@ func tokenList(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// narrowed says what a token is narrowed to.
+// narrowed describes the restrictions of a token.
 func narrowed(t wire.Token) string {
 	return strings.Join(append(t.Scopes[:len(t.Scopes):len(t.Scopes)], t.Tools...), " ")
 }
 
-// ends says when a token ends, or ended.
+// ends describes when a token ends, or ended.
 func ends(t wire.Token) string {
 	if t.RevokedAt != nil {
 		return "revoked " + command.Local(t.RevokedAt)
@@ -213,8 +212,7 @@ func tokenRevoke(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// revokeInDatabase revokes a token, with the event that tells of it, in one
-// transaction.
+// revokeInDatabase revokes a token and records the event, in one transaction.
 func revokeInDatabase(ctx context.Context, a *command.App, tenant, id string) error {
 	return a.InDatabase(ctx, tenant, func(ctx context.Context, tx pgx.Tx, t envelope.TenantID) error {
 		token, err := uuid.Parse(id)

@@ -58,9 +58,8 @@ func openBrowser(ctx context.Context, a *command.App, address string) error {
 }
 
 // browsers returns the programs that could open an address, each with its
-// arguments. named is a list as of PATH: each of its commands takes the address
-// where it says %s, or behind its last argument. It stands in place of the
-// system's program.
+// arguments. named is a list as in PATH: each of its commands takes the address
+// at %s, or after its last argument. It replaces the system's program.
 func browsers(named, address string) [][]string {
 	var all [][]string
 	for _, one := range filepath.SplitList(named) {

@@ -1,4 +1,4 @@
-// Package limits has the commands for what bounds actions: buckets, quiet hours,
+// Package limits has the commands for limits on actions: buckets, quiet hours,
 // employees' trust, pauses, breakers, and all limits as one file.
 package limits
 

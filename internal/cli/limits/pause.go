@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// targetFlags say what is paused, killed or resumed.
+// targetFlags select a target to pause, kill or resume.
 type targetFlags struct {
 	everything, tenant             bool
 	employee, source, bucket, tool string
@@ -155,7 +155,7 @@ func (f *targetFlags) person() (string, error) {
 	return name + " (on the database)", nil
 }
 
-// pauseAll pauses every tenant, and counts what workers hold.
+// pauseAll pauses every tenant, and counts the actions that workers hold.
 func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wire.Pause, int, error) {
 	by, err := f.person()
 	if err != nil {

@@ -36,14 +36,14 @@ const (
 	callbackPath = "/callback"
 )
 
-// Session is what a login came to. It hides its secrets from logs.
+// Session is the result of a login. It hides its secrets from logs.
 type Session struct {
 	// Server is the address that the token is for.
 	Server   string   `json:"server"`
 	Issuer   string   `json:"issuer"`
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes"`
-	// Token is what to show to the server, until ExpiresAt.
+	// Token is the token for the server, until ExpiresAt.
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expires_at"`
 	// Refresh gets another token; empty if the issuer gave none.
@@ -56,25 +56,25 @@ func (s Session) String() string { return "login at " + s.Issuer + " for " + s.S
 // LogValue hides the secrets.
 func (s Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Config says where and as what to log in. Issuer, ClientID and Show are
-// required.
+// Config holds the issuer and the client of a login. Issuer, ClientID and Show
+// are required.
 type Config struct {
 	// Server is the address that the token is for.
 	Server string
-	// Issuer is the issuer's address, and ClientID what it knows this command
-	// line as: a public client.
+	// Issuer is the issuer's address, and ClientID the id of this command line
+	// at the issuer: a public client.
 	Issuer, ClientID string
 	// Scopes are asked for; none means openid, email, profile and
 	// offline_access.
 	Scopes []string
-	// Port is where the browser comes back to, for issuers that must know it
+	// Port is the port of the redirect, for issuers that must know it
 	// beforehand; zero is any.
 	Port int
-	// Show tells the person which address to open. It must not block.
+	// Show shows the person the address to open. It must not block.
 	Show func(address string)
 }
 
-// Begin has a person log in and returns what came of it. It ends with ctx, and
+// Begin lets a person log in and returns the session. It ends with ctx, and
 // after five minutes.
 func Begin(ctx context.Context, cfg Config) (Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, personFor, errors.New("nobody logged in within five minutes"))
@@ -160,7 +160,7 @@ func redeem(ctx context.Context, cfg Config, provider *oidc.Provider, flow *oaut
 	return s, nil
 }
 
-// sessionOf reads what the issuer gave, and verifies it.
+// sessionOf reads and verifies the issuer's token response.
 func sessionOf(ctx context.Context, provider *oidc.Provider, flow *oauth2.Config, got *oauth2.Token) (Session, *oidc.IDToken, error) {
 	text, ok := got.Extra("id_token").(string)
 	if !ok {
@@ -173,11 +173,11 @@ func sessionOf(ctx context.Context, provider *oidc.Provider, flow *oauth2.Config
 	return Session{ClientID: flow.ClientID, Scopes: flow.Scopes, Token: text, ExpiresAt: token.Expiry.UTC(), Refresh: got.RefreshToken}, token, nil
 }
 
-// errNoToken says that an issuer answered without a token of identity.
+// errNoToken is the error for an issuer that returned no ID token.
 var errNoToken = errors.New("the issuer gave no token of identity; does the client have the scope openid?")
 
-// refused says why an issuer gave no token: its own code, and nothing that it
-// quotes.
+// refused returns the error of an issuer that returned no token: its code, and
+// none of its text.
 func refused(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("the issuer gave no token: %s", code(e.ErrorCode))
@@ -195,7 +195,7 @@ func code(text string) string {
 	return text
 }
 
-// answer is what the browser came back with.
+// answer is the query of the redirect from the browser.
 type answer struct {
 	code string
 	err  error
@@ -208,7 +208,7 @@ type callback struct {
 	came chan answer
 }
 
-// ServeHTTP takes what the issuer had the browser bring.
+// ServeHTTP handles the redirect from the issuer.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -271,8 +271,8 @@ func renew(ctx context.Context, s Session) (Session, error) {
 	return next, nil
 }
 
-// Revoke has the issuer forget a session, if it offers that. The error says
-// that it could not be told, or would not.
+// Revoke ends a session at the issuer, if the issuer offers that. The error is
+// that it could not be reached, or refused.
 func Revoke(ctx context.Context, s Session) error {
 	if s.Refresh == "" {
 		return nil

@@ -17,10 +17,10 @@ import (
 // early is how long before a token ends another one is got.
 const early = time.Minute
 
-// ErrNone says that nobody is logged in to a server.
+// ErrNone is the error for a server without a login.
 var ErrNone = errors.New("nobody is logged in there")
 
-// ErrOver says that a login has ended and cannot be renewed.
+// ErrOver is the error for a login that has ended and cannot be renewed.
 var ErrOver = errors.New("the login is over")
 
 // Store keeps logins in a folder that only its owner can read, one for each
@@ -32,8 +32,8 @@ func NewStore(dir string) Store { return Store{dir} }
 
 func (s Store) path() string { return filepath.Join(s.dir, "logins.json") }
 
-// Load returns the login to a server, as it was kept. The error is ErrNone, or
-// says that the file cannot be read, or by others as well.
+// Load returns the stored login to a server. The error is ErrNone, or that of a
+// file that cannot be read, or that others can read.
 func (s Store) Load(server string) (Session, error) {
 	all, err := s.read()
 	if err != nil {
@@ -156,8 +156,8 @@ func (s Store) write(all map[string]Session) error {
 	return nil
 }
 
-// lock waits until no other process changes the logins. What it returns lets
-// the next one.
+// lock waits until no other process changes the logins. The returned function
+// releases it.
 func (s Store) lock(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep the login: %w", err)

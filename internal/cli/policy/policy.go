@@ -1,5 +1,5 @@
-// Package policy has the commands for what agents may do: the policy as a file,
-// its modes, rules, grants and preferences, and trying it on the past.
+// Package policy has the commands for policy: the policy as a file, its modes,
+// rules, grants and preferences, and simulation on past actions.
 package policy
 
 import (
@@ -63,7 +63,7 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Tool), e.Mode, command.Line(policy.SourceText(e.Source)))
 }
 
-// danger shows or sets what follows from the risk danger.
+// danger shows or sets the mode of tools with the risk danger.
 func danger(a *command.App) *cobra.Command {
 	return command.New(a, "danger [MODE]", command.Arguments(0, 1, "deny or require_approval"), func(ctx context.Context, c *client.Client, args []string) error {
 		if len(args) == 0 {
@@ -262,7 +262,7 @@ func grantList(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// grantScope says whose calls a grant is for.
+// grantScope describes the calls that a grant is for.
 func grantScope(g wire.Grant) string {
 	var parts []string
 	if g.Session != "" {

@@ -82,8 +82,7 @@ func run(ctx context.Context, a *command.App, c *client.Client, f simulation) er
 // progressPages is how many pages pass between two notes about the progress.
 const progressPages = 5
 
-// simulate goes through the pages. What it found is in sum, also where it is
-// stopped.
+// simulate reads all pages. sum holds the results, also of an interrupted run.
 func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask wire.Simulation, sum *summary) error {
 	for pages := 1; ; pages++ {
 		page, err := c.Simulate(ctx, ask)

@@ -109,8 +109,8 @@ func demonstrate(ctx context.Context, a *command.App, h *dev.Environment) error 
 	return report.Err()
 }
 
-// welcome says what to do next. It shows tokens, which are those of a tenant for
-// development.
+// welcome prints the next steps. It shows tokens, which are those of a tenant
+// for development.
 func welcome(ctx context.Context, a *command.App, h *dev.Environment, log string) error {
 	page, err := h.LoginURL(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ Three commands to try there:
 	return err
 }
 
-// program returns what to type to call this program again.
+// program returns the command to call this program again.
 func program(a *command.App) string {
 	if a.Program == "" || strings.Contains(a.Program, "go-build") {
 		return "countersign"

@@ -80,7 +80,7 @@ func Doctor(a *command.App) *cobra.Command {
 	})
 }
 
-// showFindings shows all of them. The error says how many failed.
+// showFindings shows all findings. The error has the number of failed checks.
 func showFindings(a *command.App, all []doctor.Finding) error {
 	counts := make(map[doctor.Status]int)
 	for _, f := range all {

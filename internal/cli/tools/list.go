@@ -72,7 +72,7 @@ func writesTo(t wire.Tool) string {
 	return to
 }
 
-// toolNote says what keeps a tool from use, or needs an operator.
+// toolNote describes why a tool is unavailable, or needs an operator.
 func toolNote(t wire.Tool) string {
 	switch {
 	case !t.Enabled:
@@ -122,7 +122,7 @@ func showTool(a *command.App, t wire.Tool) error {
 	return err
 }
 
-// revertedShort says in a word how a call of a tool is reverted.
+// revertedShort describes in a word how a call of a tool is reverted.
 func revertedShort(t wire.Tool) string {
 	if t.Reversal != nil {
 		return "by " + t.Reversal.Tool
@@ -130,7 +130,7 @@ func revertedShort(t wire.Tool) string {
 	return revertedBy(t)
 }
 
-// revertedBy says how a call of a tool is reverted.
+// revertedBy describes how a call of a tool is reverted.
 func revertedBy(t wire.Tool) string {
 	switch {
 	case t.Reversal != nil:

@@ -106,8 +106,7 @@ type readRule[S any] struct {
 	flags  func(cmd *cobra.Command)
 	// rule returns the rule of the flags, and whether any of them is given.
 	rule func() (rule S, given bool)
-	// set says what was set, before the name of the read, and removed what was
-	// removed.
+	// set and removed are the verbs of messages, before the name of the read.
 	set, removed string
 }
 

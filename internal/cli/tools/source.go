@@ -36,7 +36,7 @@ func sourceGuard(src wire.Source) string {
 	return src.DriftGuard
 }
 
-// sourceState says how the last listing of a source went.
+// sourceState describes the last listing of a source.
 func sourceState(src wire.Source) string {
 	switch {
 	case !src.Enabled:
@@ -71,7 +71,7 @@ func sourceState(src wire.Source) string {
 	return state
 }
 
-// leftOut says which tools a listing left out, and why; of many the first.
+// leftOut lists the tools that a listing left out, and why; of many the first.
 func leftOut(src wire.Source) string {
 	const most = 5
 	var all []string
@@ -164,7 +164,7 @@ func sourceSet(a *command.App) *cobra.Command {
 // listingWait is how long commands wait for a listing unless told otherwise.
 const listingWait = 30 * time.Second
 
-// showStored says what a source offers that was just stored, once its tools are
+// showStored shows the tools of a source that was just stored, once they are
 // listed.
 func showStored(ctx context.Context, a *command.App, c *client.Client, id string, off bool, wait time.Duration) error {
 	var asked time.Time
@@ -197,8 +197,8 @@ func showStored(ctx context.Context, a *command.App, c *client.Client, id string
 	return nil
 }
 
-// noteDenied says which tools of a source are denied as dangerous, and how to
-// open them.
+// noteDenied lists the tools of a source that are denied as dangerous, and the
+// command to allow them.
 func noteDenied(a *command.App, src wire.Source) {
 	if src.Denied == nil {
 		return
@@ -211,7 +211,7 @@ func noteDenied(a *command.App, src wire.Source) {
 	a.Note("Denied: %s", names)
 }
 
-// noteAddress notes what follows where the address of a source is not accepted.
+// noteAddress notes the consequences of an address that is not accepted.
 func noteAddress(a *command.App, src wire.Source) {
 	switch {
 	case src.Quarantined:

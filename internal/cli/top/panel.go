@@ -57,7 +57,7 @@ func drawTop(o wire.Overview, where string, across, height int, colour bool) []s
 	return text
 }
 
-// head says in three lines what matters most.
+// head returns the summary, in three lines.
 func head(o wire.Overview, where string, across int) []line {
 	at := o.At.Local().Format(time.DateTime)
 	about, oldest, late := "", "none", tonePlain
@@ -110,8 +110,8 @@ func head(o wire.Overview, where string, across int) []line {
 	}
 }
 
-// perSecond is how many came to an end, by the last minute or what is known of
-// it.
+// perSecond is the rate of ended actions in the last minute, or in the part of
+// it that was observed.
 func perSecond(t wire.OverviewThroughput) float64 {
 	n := int64(0)
 	for _, e := range t.Ended {
@@ -242,9 +242,9 @@ func pausePanel(o wire.Overview) panel {
 	return p
 }
 
-// drawPanels draws panels below each other, in so many lines at most. Panels
+// drawPanels draws panels below each other, in at most that many lines. Panels
 // without rows are left out. Where lines are short, each in turn gets one more
-// row, and the last line of one that is cut says how many are missing.
+// row, and the last line of one that is cut counts the missing rows.
 func drawPanels(panels []panel, across, space int) (lines []line) {
 	panels = slices.DeleteFunc(panels, func(p panel) bool { return len(p.rows) == 0 })
 	shown := share(panels, space)
@@ -271,7 +271,7 @@ func drawPanels(panels []panel, across, space int) (lines []line) {
 	return lines
 }
 
-// share returns how many rows each panel has in so many lines.
+// share returns the number of rows of each panel within a number of lines.
 func share(panels []panel, space int) []int {
 	shown := make([]int, len(panels))
 	const frame = 2 // a blank line and the heads

@@ -67,7 +67,7 @@ func runTop(ctx context.Context, a *command.App, c *client.Client, every time.Du
 	return err
 }
 
-// errQuit says that a key asked for the end.
+// errQuit is the error for the key that ends the program.
 var errQuit = errors.New("quit")
 
 // follow looks again and again. A look that fails ends it, unless an earlier
@@ -97,7 +97,7 @@ func follow(ctx context.Context, every time.Duration, once bool, look func(conte
 	}
 }
 
-// passing says that a later look may work.
+// passing reports whether a later refresh may succeed.
 func passing(err error) bool {
 	if _, away := errors.AsType[*client.UnreachableError](err); away {
 		return true
@@ -112,7 +112,7 @@ type terminal struct {
 	fd  int
 }
 
-// The sequences that every terminal of today knows.
+// Escape sequences that every terminal supports.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -176,8 +176,7 @@ func readKeys(in io.Reader, quit func()) {
 	}
 }
 
-// draw draws over what the screen shows. The last line is for what a person can
-// do, or for failure.
+// draw redraws the screen. The last line shows keys, or an error.
 func (t terminal) draw(o wire.Overview, where string, colour bool, failure error) error {
 	across, height := t.size()
 	lines := drawTop(o, where, across, height-1, colour)

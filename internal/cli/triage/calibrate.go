@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/evaluate"
 )
 
-// calibrationFolds is in how many parts training mail is divided, so that embedded
-// models have not seen what they are asked about.
+// calibrationFolds is the number of folds of the training mail, so that
+// embedded models have not seen the mail that they classify.
 const calibrationFolds = 3
 
 func calibrate(a *command.App) *cobra.Command {
@@ -80,7 +80,7 @@ func calibrationsIn(path string) (cascade.Calibrations, error) {
 	return was, nil
 }
 
-// showFitted shows what was fitted, and writes it if any of it may be used.
+// showFitted shows the calibrations, and writes those that may be used.
 func showFitted(a *command.App, out string, was cascade.Calibrations, all []evaluate.Fitted) error {
 	usable := 0
 	for _, f := range all {

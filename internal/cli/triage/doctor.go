@@ -41,8 +41,8 @@ func doctor(a *command.App) *cobra.Command {
 	})
 }
 
-// showReports shows all reports. The error says how many models may not be
-// asked.
+// showReports shows all reports. The error has the number of models that cannot
+// be used.
 func showReports(a *command.App, all []model.Report) error {
 	unfit := 0
 	for _, r := range all {
@@ -89,7 +89,7 @@ func writeReports(a *command.App, all []model.Report) error {
 	return nil
 }
 
-// describe returns what a report says, a line each.
+// describe returns the lines of a report.
 func describe(r model.Report) []string {
 	if !r.Usable {
 		lines := []string{fmt.Sprintf("%s: %s", strings.ReplaceAll(string(r.Kind), "_", " "), r.Why)}

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
 
-// Where the project's own mail lies in its repository.
+// Folders of the project's own mail in its repository.
 const (
 	ownTraining = "internal/triage/classify/training"
 	ownFixture  = "internal/triage/evaluate/testdata/fixture"

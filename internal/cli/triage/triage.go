@@ -63,8 +63,7 @@ func because(s wire.TriageStatus) string {
 	return text
 }
 
-// models says how many of the models can be asked, and how many messages wait for
-// that.
+// models counts the usable models, and the messages that wait for one.
 func models(m *wire.TriageModels) string {
 	if m == nil {
 		return "-"

@@ -116,8 +116,8 @@ func showPlan(a *command.App, p wire.WorkflowPlan) error {
 	return nil
 }
 
-// showOutcome shows a workflow and says how to go on. The error is
-// command.ErrAction if it ended otherwise than completed.
+// showOutcome shows a workflow and the commands to continue with. The error is
+// command.ErrAction if it did not complete.
 func showOutcome(a *command.App, b wire.Workflow, waited bool) error {
 	if err := command.Show(a, showState)(b, nil); err != nil {
 		return err
