@@ -36,7 +36,7 @@ dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
 
 .PHONY: eval
-eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds sets, MODEL=URL a local model
+eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets, MODEL=URL a local model
 	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) $(if $(MODEL),--model $(MODEL)) \
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
@@ -44,11 +44,11 @@ eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds sets, MODE
 test test-18 staticcheck: export GOGC ?= 400
 
 .PHONY: test
-test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with the race detector
+test: bin/withpg postgres dovecot npm ## Run every test on real PostgreSQL, with the race detector
 	$(WITHPG) -fast -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
-check: fmt vet staticcheck rules generated openapi compatible page test ## What CI runs
+check: fmt vet staticcheck rules generated openapi compatible page test ## Run the checks of CI
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -72,7 +72,7 @@ tidy: ## go mod tidy for the modules: bench follows the requirements of the main
 	$(GO) mod tidy && (cd bench && $(GO) mod tidy) && (cd deploy/images && $(GO) mod tidy) && cd deploy/test && $(GO) mod tidy
 
 .PHONY: generate
-generate: ## Write generated files anew
+generate: ## Regenerate generated files
 	$(SQLC) generate
 	$(GO) test ./envelope -run TestStatesDrawing -update >/dev/null
 	$(GO) test ./schemas -run TestBundle -update >/dev/null
@@ -83,7 +83,7 @@ generated: ## Fail if generated files are not up to date
 	$(GO) test ./schemas -run TestBundle
 
 .PHONY: openapi
-openapi: npm ## Lint the API's document, where there is Node
+openapi: npm ## Lint the API's document, if Node is installed
 	@if command -v npm >/dev/null; then schemas/testdata/npm/node_modules/.bin/redocly lint --config schemas/redocly.yaml schemas/openapi.yaml; \
 	else echo "no npm: schemas/openapi.yaml is not linted"; fi
 
@@ -93,18 +93,18 @@ compatible: ## Fail if the API's document breaks clients of the last release
 	$(GO) test -C tools -count=1 ./breaking
 
 .PHONY: baseline
-baseline: ## Make the API's document the one of the last release, which `make compatible` compares with
+baseline: ## Store the API's document as the baseline of `make compatible`
 	$(GO) test -C tools -count=1 ./breaking -update
 
 .PHONY: npm
-npm: ## MCP servers and clients from npm for the tests, where there is Node
+npm: ## Install MCP servers and clients from npm for the tests, if Node is installed
 	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/triage/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas $(MODELENGINE); do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 
 .PHONY: web
-web: npm web/node_modules/.package-lock.json ## Build the operator's page into web/dist, where there is Node, and run its tests
-	@if ! command -v npm >/dev/null; then echo "no npm: web/dist stays as it is committed"; exit 0; fi; set -e; \
+web: npm web/node_modules/.package-lock.json ## Build the operator's page into web/dist, if Node is installed, and run its tests
+	@if ! command -v npm >/dev/null; then echo "no npm: web/dist is unchanged"; exit 0; fi; set -e; \
 	schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown -o web/src/api.d.ts; \
 	cd web && npm run --silent check && npm run --silent build && npm run --silent budget && npm run --silent test
 
@@ -112,18 +112,18 @@ web/node_modules/.package-lock.json: web/package-lock.json
 	@if command -v npm >/dev/null; then cd web && npm ci --ignore-scripts --no-audit --no-fund; fi
 
 .PHONY: page
-page: web ## Fail if web/dist is not what web/src makes; a first walk through the page in Chromium
+page: web ## Fail if web/dist differs from the build of web/src; a first walk through the page in Chromium
 	git diff --exit-code --stat web/dist web/src/api.d.ts
 	@$(MAKE) --no-print-directory e2e E2E='--grep @check'
 
 .PHONY: e2e
-e2e: build postgres chromium web/node_modules/.package-lock.json ## Every journey and walk through the operator's page, in Chromium against the real program
+e2e: build postgres chromium web/node_modules/.package-lock.json ## Run every end-to-end test of the operator's page, in Chromium against the real program
 	@if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
 	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
 	else cd web && npx playwright test $(E2E); fi
 
 .PHONY: chromium
-chromium: ## Install Chromium for the tests of the page, where there is apt
+chromium: ## Install Chromium for the tests of the page, if apt is installed
 	@scripts/chromium.sh
 
 .PHONY: postgres
@@ -131,15 +131,15 @@ postgres: ## Find or install the PostgreSQL server programs
 	@scripts/postgres.sh >/dev/null
 
 .PHONY: dovecot
-dovecot: ## Install Dovecot's IMAP server for the tests, where there is apt
+dovecot: ## Install Dovecot's IMAP server for the tests, if apt is installed
 	@scripts/dovecot.sh
 
 .PHONY: test-18
-test-18: bin/withpg dovecot npm ## The tests on PostgreSQL 18
+test-18: bin/withpg dovecot npm ## Run the tests on PostgreSQL 18
 	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
 
 .PHONY: image
-image: ## The container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags
+image: ## Build the container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags
 	@$(GO) run -C deploy/images . $(IMAGE)
 
 .PHONY: images

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// templateNumber is the number of the action that others are copied from, behind
-// all that are measured.
+// templateNumber is the number of the action that others are copied from, after
+// all measured ones.
 const templateNumber = 1_000_000_000
 
 // backlogBucket is the bucket whose due actions must not run.

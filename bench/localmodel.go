@@ -181,7 +181,7 @@ func (y *triage) asked(ctx context.Context) (read, open int, err error) {
 	return read, open, err
 }
 
-// running has mail come while a process runs: 100 messages, and then an urgent one
+// running delivers mail while a process runs: 100 messages, and then an urgent one
 // behind 500.
 func (m *models) running(ctx context.Context, kind string) error {
 	child, err := m.start()

@@ -1,8 +1,8 @@
 // Command bench measures Countersign against the River library, each in the
 // same run, in turn, on the same PostgreSQL, and prints the ratio: the median
-// of several rounds, and the worst one. Nothing is claimed about the machine;
-// the ratio of two figures measured seconds apart can be compared across
-// machines.
+// of several rounds, and the worst one. Absolute figures depend on the
+// machine; the ratio of two figures measured seconds apart can be compared
+// across machines.
 package main
 
 import (

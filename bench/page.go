@@ -107,13 +107,13 @@ func measurePage(ctx context.Context, s *suite) error {
 // pageMissing returns the missing program that the measurement needs, or "".
 func pageMissing() string {
 	if _, err := exec.LookPath("node"); err != nil {
-		return "there is no Node"
+		return "Node is not installed"
 	}
 	if _, err := os.Stat(pageFolder + "/node_modules/@playwright/test"); err != nil {
 		return "web/node_modules has no Playwright (make web installs it)"
 	}
 	if _, err := os.Stat(chromiumPath()); err != nil {
-		return "there is no Chromium (make chromium installs it)"
+		return "Chromium is not installed; run make chromium"
 	}
 	return ""
 }
@@ -153,7 +153,7 @@ func (h *environment) setMode(ctx context.Context, mode envelope.Mode) error {
 	})
 }
 
-// owner returns a token of an owner, for whom no limit of proposals holds.
+// owner returns a token of an owner, to whom no proposal limit applies.
 func (h *environment) owner(ctx context.Context) (token string, err error) {
 	err = postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE tenants SET session_pending_max = 0, session_minute_max = 0 WHERE tenant_id = $1", h.tenant.String()); err != nil {
@@ -208,7 +208,7 @@ var sizeLine = regexp.MustCompile(`(?m)^(?:TOO LARGE )?(\S.*): ([0-9.]+) of ([0-
 // and of the largest view that is loaded later.
 func reportSizes(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("node"); err != nil {
-		r.note("the sizes are not measured: there is no Node")
+		r.note("the sizes are not measured: Node is not installed")
 		return nil
 	}
 	out, err := exec.CommandContext(ctx, "node", pageFolder+"/tools/budget.mjs").Output()

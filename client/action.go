@@ -43,7 +43,7 @@ func (c *Client) Propose(ctx context.Context, p envelope.Proposal, wait time.Dur
 	return c.Submit(ctx, text, wait)
 }
 
-// Submit is Propose for a proposal in JSON, which is sent as it is.
+// Submit is Propose for a proposal in JSON, which is sent unchanged.
 func (c *Client) Submit(ctx context.Context, proposal json.RawMessage, wait time.Duration) (Submitted, error) {
 	var s Submitted
 	rq := request{method: http.MethodPost, path: actionsPath, in: proposal, repeatable: true}
@@ -337,7 +337,7 @@ func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (wire.Page[w
 		"since", moment(f.Since), "until", moment(f.Until), "view", view(f.Summary), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
-// Execution reads all that is recorded of an action or a dry run.
+// Execution reads the complete record of an action or a dry run.
 func (c *Client) Execution(ctx context.Context, id envelope.ActionID) (wire.ExecutionDetail, error) {
 	return read[wire.ExecutionDetail](ctx, c, executionsPath+"/"+id.String(), nil)
 }

@@ -69,7 +69,8 @@ type Config struct {
 	Pause time.Duration
 }
 
-// Client speaks to one server with one token. It is safe for concurrent use.
+// Client is a client of one server with one token. It is safe for concurrent
+// use.
 type Client struct {
 	base  *url.URL
 	token string

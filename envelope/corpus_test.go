@@ -104,7 +104,7 @@ func TestParseRefusesInvalidCorpus(t *testing.T) {
 
 func TestParseManyAgreesWithParseOnTheCorpus(t *testing.T) {
 	t.Parallel()
-	// These end the reading, so that they cannot be held apart from the list.
+	// These end the reading, so they cannot be in the list.
 	var samples []sample
 	for _, kind := range []string{"valid", "invalid"} {
 		for _, s := range corpus(t, kind) {

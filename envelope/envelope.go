@@ -108,7 +108,7 @@ type Result struct {
 type Failure struct {
 	// Code is a short stable word for programs.
 	Code string `json:"code"`
-	// Message is for people, and holds neither secrets nor arguments.
+	// Message is for people, and contains neither secrets nor arguments.
 	Message string `json:"message"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope/internal/jsonscan"
 )
 
-// Proposal is an Envelope as it is submitted: without the fields that only
-// Countersign sets. Fields with their zero value were not given.
+// Proposal is an Envelope as submitted, without the fields that only
+// Countersign sets. Fields with their zero value are unset.
 type Proposal struct {
 	// Version is 0 or SchemaVersion.
 	Version int `json:"version,omitempty"`

@@ -2,7 +2,7 @@ package envelope
 
 import "github.com/countersign-dev/countersign/internal/fault"
 
-// Status is where an action is on its way through the outbox.
+// Status is the progress of an action in the outbox.
 type Status string
 
 // The statuses.

@@ -26,8 +26,7 @@ func statuses() []envelope.Status {
 	return []envelope.Status{pending, sending, sent, conflict, failed, skipped, unknown}
 }
 
-// legal is written apart from the table on purpose: a change there must be
-// meant twice.
+// legal repeats the table on purpose: a change there must be made twice.
 func legal() map[envelope.Status]map[envelope.Event]envelope.Status {
 	return map[envelope.Status]map[envelope.Event]envelope.Status{
 		pending: {

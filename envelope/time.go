@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// kept returns a time as it is kept: in UTC and cut to the microsecond, so
-// that it reads back from a database as it was written.
+// kept returns a time as stored: in UTC and truncated to the microsecond, so
+// that it survives a round trip through a database.
 func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // parseTime parses an RFC 3339 time in capital letters. The years are limited
@@ -44,8 +44,8 @@ func timeShaped(text []byte) bool {
 		string(zone[1:3]) < "24" && string(zone[4:]) < "60"
 }
 
-// shaped reports whether a text has a digit for every 0 of the shape, and the other
-// characters as they are.
+// shaped reports whether a text has a digit for every 0 of the shape, and the same
+// other characters.
 func shaped(text []byte, shape string) bool {
 	if len(text) != len(shape) {
 		return false

@@ -53,7 +53,7 @@ type Mode string
 const (
 	// ModeAllow lets it run without a person.
 	ModeAllow Mode = "allow"
-	// ModeRequireApproval has it wait for a person.
+	// ModeRequireApproval makes the action wait for approval.
 	ModeRequireApproval Mode = "require_approval"
 	// ModeDeny refuses it.
 	ModeDeny Mode = "deny"

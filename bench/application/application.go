@@ -37,7 +37,7 @@ func Connect(ctx context.Context, pool *pgxpool.Pool, tenant envelope.TenantID) 
 	}
 	return app, func() {
 		app.Close()
-		// The server may be gone by now, and the login with it.
+		// The server may have ended, and the login with it.
 		_, _ = pool.Exec(context.WithoutCancel(ctx), "DROP ROLE IF EXISTS "+name)
 	}, nil
 }

@@ -120,7 +120,7 @@ func (e evidence) envelope(t *total, v violations, n int, f database.Action, eff
 		t.Failed++
 		reason = outbox.Reason(f.DeadLetter)
 		if reason == "" {
-			v.add(deadLetters, who+" failed and is no dead letter")
+			v.add(deadLetters, who+" failed without a dead letter")
 		}
 		if effects > 0 {
 			v.add(failedTookNone, who+" failed and took effect")

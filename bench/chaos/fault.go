@@ -70,7 +70,7 @@ func choose(names string) ([]fault, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no fault %q; see chaos -list", name)
+			return nil, fmt.Errorf("unknown fault %q; see chaos -list", name)
 		}
 		chosen = append(chosen, all[i])
 	}

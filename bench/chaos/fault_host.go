@@ -145,7 +145,7 @@ func freezeWorkers(ctx context.Context, t *faultRun) error {
 		slot := (first + n) % t.workers
 		at, resume, ok := t.workerSet.Freeze(slot)
 		if !ok {
-			return fmt.Errorf("there is no worker to freeze in slot %d", slot)
+			return fmt.Errorf("no worker to freeze in slot %d", slot)
 		}
 		one := t.injections.add(byFreeze, at)
 		err := process.Wait(ctx, t.lease+t.lease/2)

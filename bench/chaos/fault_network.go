@@ -219,7 +219,7 @@ func toolFaults() []fault {
 		busy,
 		of(counting.Down, "the tool answers some calls with 503, before or after the effect", source.CodeServerError),
 		// Noise may happen to be a stream of events that has none.
-		of(counting.Garbage, "the tool answers some calls with bytes that are no answer", source.CodeMalformed, source.CodeLost),
+		of(counting.Garbage, "the tool answers some calls with invalid bytes", source.CodeMalformed, source.CodeLost),
 		of(counting.Huge, "the tool answers some calls with 50 MB", source.CodeOversized),
 		dies,
 	}

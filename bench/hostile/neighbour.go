@@ -107,7 +107,7 @@ func (w *worker) late(least time.Duration) (late []span) {
 	return late
 }
 
-// client keeps its connections, and waits for no answer for ever.
+// client keeps its connections, and has a time limit for responses.
 var client = sync.OnceValue(func() *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 })

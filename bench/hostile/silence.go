@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// attackerIP is the address that the silent connections come from, which is
-	// another one than the neighbour's.
+	// attackerIP is the source address of the silent connections, other than the
+	// neighbour's.
 	attackerIP = "127.0.0.2"
 	// drip is the interval at which a slow client sends a byte.
 	drip = time.Second
@@ -47,8 +47,8 @@ func limits() []string {
 const maxConnections = addressConnections + callerConnections + 30
 
 // silent is a connection on which little is sent or nothing is read: send begins
-// it, and drips reports whether it goes on byte by byte, half whether its client
-// closes its side, reads whether it reads the answer.
+// it; drips reports whether it continues byte by byte, half whether its client
+// closes its side, and reads whether it reads the response.
 type silent struct {
 	name               string
 	send               string

@@ -72,7 +72,7 @@ func TreeTime(pid int) (used time.Duration) {
 		}
 	}
 	add(pid, true)
-	all, _ := filepath.Glob("/proc/[0-9]*") // none where there is no /proc
+	all, _ := filepath.Glob("/proc/[0-9]*") // none without /proc
 	for _, path := range all {
 		if child, _ := strconv.Atoi(filepath.Base(path)); pid != 0 && Parent(child) == pid {
 			add(child, false)

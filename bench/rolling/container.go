@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// user is whom the image's processes run as.
+// user is the user id of the image's processes.
 const user = 65532
 
 // host runs the image's programs: in containers of runc, as the image's user,
@@ -34,7 +34,7 @@ func newHost(rootfs string, plain bool) (*host, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(rootfs, "api")); err != nil {
-		return nil, fmt.Errorf("there is no image in %s; see -help", rootfs)
+		return nil, fmt.Errorf("no image in %s; see -help", rootfs)
 	}
 	h := &host{rootfs: rootfs}
 	if h.bundles, err = os.MkdirTemp("", "rolling"); err != nil {

@@ -104,7 +104,7 @@ type InboxItem struct {
 	Effect      envelope.Effect `json:"effect"`
 	// ProposedBy is empty for Countersign itself.
 	ProposedBy envelope.Actor `json:"proposed_by,omitzero"`
-	// Recipients are whom the arguments address, by the tool's pointers.
+	// Recipients are the recipients in the arguments, by the tool's pointers.
 	// RecipientsCut reports whether there are more.
 	Recipients    []string   `json:"recipients"`
 	RecipientsCut bool       `json:"recipients_cut,omitzero"`

@@ -218,7 +218,7 @@ type Origin struct {
 	RequestID string `json:"request_id,omitzero"`
 }
 
-// ExecutionDetail is an execution with all that is recorded of it.
+// ExecutionDetail is the complete record of an execution.
 type ExecutionDetail struct {
 	Execution
 

@@ -53,7 +53,7 @@ type LoginCode struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// LoginCodeHolder is whom a login code logs in.
+// LoginCodeHolder is the person whom a login code logs in.
 type LoginCodeHolder struct {
 	Name   string `json:"name"`
 	Role   string `json:"role"`
@@ -183,7 +183,7 @@ type Provider struct {
 }
 
 // Rotation gives a token another secret. The old one stays valid for Overlap;
-// an ExpiresIn of zero leaves the token's end as it is.
+// an ExpiresIn of zero keeps the token's expiry.
 type Rotation struct {
 	Overlap   envelope.Duration `json:"overlap"`
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`

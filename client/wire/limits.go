@@ -19,7 +19,7 @@ type Bucket struct {
 	Concurrency *int `json:"concurrency,omitempty"`
 }
 
-// Rate is a number of actions per interval, evenly apart.
+// Rate is a number of actions per interval, evenly spaced.
 type Rate struct {
 	Limit int               `json:"limit"`
 	Per   envelope.Duration `json:"per"`
@@ -193,7 +193,7 @@ type Breaker struct {
 	Worker    string    `json:"worker"`
 }
 
-// Settings hold for a whole tenant.
+// Settings are the settings of a whole tenant.
 type Settings struct {
 	// Timezone is an IANA name. Calendar buckets without a zone of their own begin
 	// at its midnight.

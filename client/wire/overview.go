@@ -30,8 +30,8 @@ type Overview struct {
 	// Buckets are those with limits or with actions, the fullest first, up to
 	// 200.
 	Buckets []OverviewBucket `json:"buckets"`
-	// Breakers are of the sources that one ever opened for, open ones first, up
-	// to 200.
+	// Breakers are those of sources whose breaker has ever opened, open ones
+	// first, up to 200.
 	Breakers []OverviewBreaker `json:"breakers"`
 	// Pauses are those in force, the oldest first, up to 1,000. The pause of
 	// everything is included.

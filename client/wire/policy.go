@@ -30,7 +30,7 @@ type Mode struct {
 // Rule is a rule about arguments.
 type Rule struct {
 	ID string `json:"rule_id,omitzero"`
-	// Automation is empty for rules that hold for all.
+	// Automation is empty for rules for all automations.
 	Automation string        `json:"automation_id,omitzero"`
 	Tool       string        `json:"tool"`
 	Expression string        `json:"expression"`
@@ -133,7 +133,7 @@ type SessionMode struct {
 
 // Preference switches the tools that a key covers off.
 type Preference struct {
-	// Employee is for whom; zero is everybody.
+	// Employee limits it to one employee; zero is everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
 	Tool     string              `json:"tool"`
 	Change

@@ -35,7 +35,7 @@ type Tool struct {
 	Drift       string `json:"drift"`
 	Quarantined bool   `json:"quarantined"`
 	Digest      string `json:"digest"`
-	// Recipients are JSON Pointers to whom the arguments address, guessed
+	// Recipients are JSON Pointers to the recipients in the arguments, inferred
 	// unless RecipientsConfirmed.
 	Recipients          []string `json:"recipients"`
 	RecipientsConfirmed bool     `json:"recipients_confirmed"`
@@ -196,8 +196,7 @@ type SourceInput struct {
 	Credentials json.RawMessage `json:"credentials,omitempty"`
 	// DefaultRisk is read, write or danger, for tools without a risk.
 	DefaultRisk string `json:"default_risk,omitzero"`
-	// Enabled is true by default; the guard and the quarantine
-	// stay as they are.
+	// Enabled is true by default; the guard and the quarantine are unchanged.
 	Enabled    *bool  `json:"enabled,omitempty"`
 	DriftGuard string `json:"drift_guard,omitzero"`
 	Quarantine *bool  `json:"quarantine,omitempty"`

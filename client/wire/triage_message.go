@@ -57,7 +57,7 @@ type TriageMessageDetail struct {
 	Notes       []TriageNote       `json:"notes"`
 	Warnings    []string           `json:"warnings"`
 	Attachments []TriageAttachment `json:"attachments"`
-	// Skips are the actions that were wanted and not proposed.
+	// Skips are wanted actions that were not proposed.
 	Skips       []TriageSkip       `json:"skips"`
 	Proposals   []TriageProposal   `json:"proposals"`
 	Corrections []TriageCorrection `json:"corrections"`
@@ -139,7 +139,7 @@ type TriageAttachment struct {
 	Inline    bool `json:"inline,omitempty"`
 }
 
-// TriageSkip is an action that was wanted and not proposed.
+// TriageSkip is a wanted action that was not proposed.
 type TriageSkip struct {
 	Action  string `json:"action"`
 	Because string `json:"because"`
@@ -165,7 +165,7 @@ type TriageProposal struct {
 	Reversals []envelope.ActionID `json:"reversals"`
 }
 
-// TriageField is a value of an argument and where it comes from.
+// TriageField is a value of an argument and its origin.
 type TriageField struct {
 	Pointer string `json:"pointer"`
 	Value   string `json:"value"`

@@ -80,6 +80,6 @@ type PlannedStep struct {
 // WorkflowResolution records that a person has dealt with a reversal that failed.
 type WorkflowResolution struct {
 	Note string `json:"note"`
-	// Abandon ends the workflow as it is.
+	// Abandon ends the workflow without further reversals.
 	Abandon bool `json:"abandon,omitzero"`
 }

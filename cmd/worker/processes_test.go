@@ -213,12 +213,12 @@ func start(t *testing.T, url string) *exec.Cmd {
 	return cmd
 }
 
-// TestProcessesKeepTheLimitsTogether has three worker processes share a rate
-// and a ceiling, one of which is killed in the middle of it.
+// TestProcessesKeepTheLimitsTogether runs three worker processes that share a
+// rate and a ceiling, one of which is killed meanwhile.
 //
-// The rate holds for grants, exactly. Between its grant and its arrival at the
-// tool a call is on its way for up to d, which is measured; so within any time
-// w no more arrive than were granted within w + d.
+// The rate holds exactly for grants. Between its grant and its arrival at the
+// tool a call takes up to d, which is measured; so within any time w no more
+// arrive than were granted within w + d.
 func TestProcessesKeepTheLimitsTogether(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
@@ -317,7 +317,7 @@ func (c *clock) checkRate(t *testing.T, pool *pgxpool.Pool) {
 	t.Logf("%d calls in %v, up to %v from a claim to its call", len(times), times[len(times)-1].Sub(times[0]), onTheWay)
 }
 
-// checkAll sees to it that nothing was lost.
+// checkAll checks that nothing was lost.
 func (c *clock) checkAll(t *testing.T) {
 	t.Helper()
 	called := make(map[arrival]bool)

@@ -230,10 +230,10 @@ func (st *fixture) killBetweenSteps(id workflow.ID, h *hold) {
 	st.kill()
 }
 
-// TestAnAtomicBatchSurvivesKills has each worker process killed: in the middle
-// of a step, between two steps, in the middle of a reversal, and between two
-// reversals. In the end nothing that was made is there, and no step or reversal
-// was proposed twice.
+// TestAnAtomicBatchSurvivesKills kills each worker process: in the middle of a
+// step, between two steps, in the middle of a reversal, and between two
+// reversals. In the end every effect is reverted, and no step or reversal was
+// proposed twice.
 func TestAnAtomicBatchSurvivesKills(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

@@ -131,7 +131,7 @@ func composition(t *testing.T, f fixture) {
 		"a misspelt key":         {"stop_grace_period: 75s", "stop_grace_periode: 75s"},
 		"an unknown variable":    {"COUNTERSIGN_GRACE: 45s", "COUNTERSIGN_GRACEFUL: 45s"},
 		"another's variable":     {"COUNTERSIGN_GRACE: 45s", "COUNTERSIGN_LINGER: 45s"},
-		"a value that is none":   {"COUNTERSIGN_GRACE: 45s", "COUNTERSIGN_GRACE: soon"},
+		"an invalid value":       {"COUNTERSIGN_GRACE: 45s", "COUNTERSIGN_GRACE: soon"},
 		"a grace that is longer": {"COUNTERSIGN_GRACE: 45s", "COUNTERSIGN_GRACE: 70s"},
 		"an end that is early":   {"stop_grace_period: 30s", "stop_grace_period: 10s"},
 		"another's secrets":      {"secrets/worker.env", "secrets/missing.env"},

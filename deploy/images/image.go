@@ -22,7 +22,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is whom the image's processes run as. Nothing in the image is theirs.
+// user is the user id of the image's processes, which own no file in the
+// image.
 const user = 65532
 
 // base is the image below: nothing, or an image of the operator's.
@@ -150,7 +151,7 @@ func configure(image v1.Image, p programs, under base, created v1.Time) (v1.Imag
 	}
 	annotated, ok := mutate.Annotations(image, labels).(v1.Image)
 	if !ok {
-		return nil, errors.New("an image with annotations is no image")
+		return nil, errors.New("annotating the image did not return an image")
 	}
 	return annotated, nil
 }

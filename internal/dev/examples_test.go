@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestExamplesOfAgents runs the agents in examples as they are against an
-// environment as it is. They print the same in every language.
+// TestExamplesOfAgents runs the unchanged agents in examples against a new
+// environment. Their output is the same in every language.
 func TestExamplesOfAgents(t *testing.T) {
 	t.Parallel()
 	h := open(t, dbtest.URL(t), t.TempDir())

@@ -48,8 +48,8 @@ type StepReport struct {
 	problems []string
 }
 
-// report compares the endings with those wanted, and the files on disk with the
-// approved actions.
+// report compares the results with the expected ones, and the files on disk
+// with the approved actions.
 func (d *demonstration) report(before, after []string) Report {
 	r := Report{Problems: []string{}, NotesDir: d.notes, Files: append([]string{}, after...)}
 	for i := range d.steps {

@@ -77,7 +77,7 @@ func (v Violations) Fault(err error) error {
 }
 
 // Duplicate reports whether err is the violation of a unique constraint. The
-// transaction it happened in cannot go on.
+// transaction in which it happened is aborted.
 func Duplicate(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "23505"

@@ -94,8 +94,8 @@ func TestATransactionBeginsWithItsFirstStatement(t *testing.T) {
 	}
 }
 
-// TestAFirstStatementMayFail has a first statement fail in each way, and the
-// connection go on.
+// TestAFirstStatementMayFail makes a first statement fail in each way, and
+// uses the connection again.
 func TestAFirstStatementMayFail(t *testing.T) {
 	t.Parallel()
 	pool, _ := onePool(t)

@@ -127,7 +127,7 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 			// Also after a panic in fn; the caller's context may be over.
 			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			_ = tx.Rollback(clean) // the cause is already on its way up
+			_ = tx.Rollback(clean) // the cause is returned already
 		}
 	}()
 	if err := fn(tx); err != nil {
@@ -264,7 +264,7 @@ func (s Scope) start() string {
 }
 
 // parameters returns the names and values of PostgreSQL's parameters for every
-// transaction of the scope, but for its tenant.
+// transaction of the scope, without its tenant.
 func (s Scope) parameters() [][2]string {
 	// Set in every transaction, since behind a pooler the session may be shared.
 	all := [][2]string{{"search_path", SearchPath}}

@@ -68,8 +68,8 @@ func (u *uuidValue) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: *u, Valid: true}, nil
 }
 
-// uuidArray is a slice of UUIDs in pgx's terms; its elements are handed out
-// by address, so that a batch costs no allocation per element.
+// uuidArray is a slice of UUIDs in pgx's terms; its elements are passed by
+// address, so that a batch costs no allocation per element.
 type uuidArray []uuid.UUID
 
 func (a uuidArray) Dimensions() []pgtype.ArrayDimension {

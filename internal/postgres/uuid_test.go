@@ -22,7 +22,7 @@ func TestIDsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// returned checks that a value, a pointer to it and NULL come back.
+// returned checks that a value, a pointer to it and NULL survive a round trip.
 func returned[T comparable](t *testing.T, db *pgxpool.Pool, want T) {
 	t.Helper()
 	var got T

@@ -17,7 +17,7 @@ func TestKnowsZone(t *testing.T) {
 				t.Errorf("KnowsZone(%q) = %t, %v, want %t", name, got, err, want)
 			}
 		}
-		_, err := tx.Exec(t.Context(), "SELECT 1") // the transaction goes on
+		_, err := tx.Exec(t.Context(), "SELECT 1") // the transaction remains usable
 		return err
 	})
 	if err != nil {

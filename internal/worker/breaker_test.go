@@ -79,7 +79,7 @@ func (y *fixture) elapse() {
 	y.exec("UPDATE outbox SET next_attempt_at = now() WHERE lease_until IS NULL")
 }
 
-// hearBreakers has changes of breakers heard too.
+// hearBreakers adds notifications of changes of breakers.
 func (y *fixture) hearBreakers() {
 	y.t.Helper()
 	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE ON breakers FOR EACH STATEMENT EXECUTE FUNCTION tell()")
@@ -154,7 +154,7 @@ func TestOneProbeInTheFleet(t *testing.T) {
 			y.elapse()
 			g.wait(t)
 
-			// While the probe is under way all others wait, again and again.
+			// During the probe all others wait, again and again.
 			for range 3 {
 				y.until("SELECT count(1) = 59 FROM outbox WHERE waits_for = 'breaker_open' AND lease_until IS NULL AND next_attempt_at > now() AND next_attempt_at < now() + interval '5 seconds'")
 				y.exec("UPDATE outbox SET next_attempt_at = now(), waits_for = NULL WHERE lease_until IS NULL")

@@ -44,7 +44,7 @@ type attempt struct {
 	sharedBucket bool
 }
 
-// execute makes one call and hands its outcome to a settler. The span of the
+// execute makes one call and sends its outcome to a settler. The span of the
 // attempt begins with the claim and ends with the commit; the call and the
 // settling are its children, and the submission's span its parent.
 func (p *Pipeline) execute(a attempt) {
@@ -58,8 +58,8 @@ func (p *Pipeline) execute(a attempt) {
 			attribute.Float64("countersign.waited_seconds", it.Waited.Seconds()))
 	}
 	if time.Since(a.claimed) > p.cfg.Lease {
-		// This process stood still for longer than its lease. Nothing of the
-		// call was sent, and another worker may have the envelope by now.
+		// This process was suspended for longer than its lease. Nothing was sent, and
+		// another worker may have the envelope now.
 		span.End()
 		if a.probe {
 			p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: probeReleased}
@@ -89,7 +89,7 @@ func (p *Pipeline) execute(a attempt) {
 	p.executed(settlement{Settlement: s, item: it, attempt: whole, called: time.Now()})
 }
 
-// executed hands an outcome to a settler.
+// executed sends an outcome to a settler.
 func (p *Pipeline) executed(s settlement) {
 	p.executing.Add(-1)
 	p.settle <- s

@@ -36,7 +36,7 @@ type claimedBatch struct {
 	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.OpenBreaker
 	probes       map[breaker.Source]bool
-	// checked is what becomes of the items.
+	// checked is the result of the checks of the items.
 	checked checkedItems
 }
 
@@ -53,8 +53,9 @@ type checkedItems struct {
 	probes map[*outbox.Item]bool
 }
 
-// claimIn leases a batch and reads, in the same transaction, the present state of all
-// that may hold it: the tenants' settings, the do-not-contact lists, and the breakers.
+// claimIn leases a batch and reads, in the same transaction, the current state of
+// everything that may hold it: the tenants' settings, the do-not-contact lists, and
+// the breakers.
 func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.ClaimRequest) (claimedBatch, error) {
 	c := claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings)}
 	var err error
@@ -283,7 +284,7 @@ func recheckPolicy(it *outbox.Item, a *decision.Action, votes int) recheckResult
 	return recheckDecision(it, a)
 }
 
-// The notes for people to whom an action returns.
+// The notes for people who decide about a returned action.
 const (
 	noteChanged     = "policy or the tool changed after it was approved"
 	noteQuorum      = "more people must agree than did: the review rules changed after it was approved"

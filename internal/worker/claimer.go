@@ -173,7 +173,7 @@ func (c *claimer) claimed(requests []outbox.ClaimRequest, batch claimedBatch, sl
 	}
 }
 
-// lookAgain is the pause after a claim of all that was due. A wake-up ends it.
+// lookAgain is the pause after a claim of all due rows. A wake-up ends it.
 const lookAgain = 5 * time.Millisecond
 
 // rest sleeps after a claim which left nothing due.
@@ -181,7 +181,7 @@ func (c *claimer) rest(ctx context.Context, batch claimedBatch) {
 	switch {
 	case len(c.due.queues) > 0:
 	case batch.kept() == 0:
-		// All that is due is locked by another worker, which may take a while.
+		// All due rows are locked by another worker, which may take a while.
 		c.sleep(ctx, c.cfg.BacklogPoll)
 	default:
 		c.sleep(ctx, min(lookAgain, c.cfg.Poll)) // the next look also finds the next due time

@@ -81,7 +81,7 @@ func tools(description string) []source.Tool {
 	return all
 }
 
-// listen has every change of the tables that matter heard.
+// listen adds notifications of every change of the tables that matter.
 func (y *fixture) listen() {
 	y.t.Helper()
 	y.exec(`CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
@@ -265,7 +265,7 @@ func (y *fixture) history(id envelope.ActionID) []string {
 	return lines
 }
 
-// barrier holds calls back: each reports its arrival, and ends when it is let go.
+// barrier holds calls: each reports its arrival, and ends when released.
 type barrier struct {
 	arrived chan source.Call
 	open    chan struct{}

@@ -48,7 +48,7 @@ func before(at time.Time) func(p *envelope.Proposal) {
 	return func(p *envelope.Proposal) { p.Constraints.MustRunBefore = at }
 }
 
-// propose hands proposals in and returns their ids.
+// propose submits proposals and returns their ids.
 func (y *fixture) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
 	y.t.Helper()
 	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent", Names: identity.EveryName()}, proposals)

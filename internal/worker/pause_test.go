@@ -116,7 +116,7 @@ func (y *fixture) later() {
 	}
 }
 
-// targets are all that can be stopped of one proposal.
+// targets are all pause targets of one proposal.
 func targets(employee envelope.EmployeeID) map[string]pause.Target {
 	return map[string]pause.Target{
 		"everything":   {Scope: pause.Everything},
@@ -571,7 +571,7 @@ func TestSweepContinuesAnInterruptedOne(t *testing.T) {
 		return ended
 	}
 
-	step(700) // and the worker is gone
+	step(700) // and the worker has ended
 	var both sync.WaitGroup
 	for range 2 { // two leaders concurrently
 		both.Go(func() {

@@ -65,9 +65,9 @@ func (y *fixture) allowBy(session string, person uuid.UUID) uuid.UUID {
 	return id
 }
 
-// TestRulesAreRecheckedBeforeTheCall changes policy between a proposal
-// and its call. The arguments come from the database by then, and mean the
-// same.
+// TestRulesAreRecheckedBeforeTheCall changes policy between a proposal and its
+// call. The arguments are then read from the database, and have the same
+// meaning.
 func TestRulesAreRecheckedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -116,8 +116,8 @@ func TestRulesAreRecheckedBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestGrantThatEndsBeforeTheCallAllowsNothing proposes under a grant
-// that is gone when the worker comes.
+// TestGrantThatEndsBeforeTheCallAllowsNothing proposes under a grant that has
+// ended before the claim.
 func TestGrantThatEndsBeforeTheCallAllowsNothing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

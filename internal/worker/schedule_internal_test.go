@@ -134,7 +134,7 @@ func TestScheduleKeepsBothOrders(t *testing.T) {
 			take(1, awaited)
 			left := depth[0] - next[0]
 			take(0, ordered)
-			take(1, ordered-left) // the due order goes on with awaited rows
+			take(1, ordered-left) // the due order continues with awaited rows
 			if both && !w.AwaitedFrom.IsZero() && !w.AwaitedOnly {
 				if tenth := w.Quota / outbox.Turns; next[0]-before[0] < min(tenth, left) || next[1]-before[1] < min(w.Quota-tenth-1, depth[1]-before[1]) {
 					t.Fatalf("of %d, %d in due order and %d awaited were claimed of %d and %d", w.Quota, next[0]-before[0], next[1]-before[1], left, depth[1]-before[1])

@@ -74,8 +74,8 @@ func TestSlotsEndWithTheContext(t *testing.T) {
 	})
 }
 
-// However slots are taken and given back, no more are out than there are, and
-// all come back.
+// In any order of taking and releasing, no more slots are in use than there
+// are, and all are released.
 func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -55,7 +55,7 @@ func (p *Pipeline) commit(batch []settlement) {
 		failures++
 		p.markDatabaseAway()
 		if failures > 20 && p.stopping.Load() {
-			break // stopped, and the database does not come back
+			break // stopped, and the database is still unavailable
 		}
 		p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "settle"),
 			slog.Int("envelopes", len(batch)), slog.Int("failures", failures), slog.Any("error", err))

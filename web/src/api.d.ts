@@ -182,7 +182,7 @@ export interface paths {
         put?: never;
         /**
          * Take an action back before it is sent
-         * @description 409 says that it is too late. What was done is reverted (`POST /api/v1/actions/{id}/revert`).
+         * @description 409 means that it is too late. Completed actions are reverted (`POST /api/v1/actions/{id}/revert`).
          */
         post: operations["undoAction"];
         delete?: never;
@@ -209,10 +209,10 @@ export interface paths {
          *     An action has one reversal: asking again answers with the same (200), whoever asks. Another is made only where that one
          *     ended and certainly had no effect: it was never sent, or failed and was discarded from the dead letters.
          *
-         *     409 says why there is none, with a pointer and a rule in `errors`: `no_reversal`, `read`, `unknown`, `not_sent`,
+         *     409 has the reason why there is none, with a pointer and a rule in `errors`: `no_reversal`, `read`, `unknown`, `not_sent`,
          *     `not_ended`, `no_effect`, `already_present`, `reversal` (it is one itself), `workflow` (of which it is a step may
          *     revert it), `dead_letter`, `sent_before`, `other_session`, `reference_missing`, `reference_redacted` or
-         *     `reference_truncated`. 400 says that the call that would revert does not fit its tool, with pointers below `/reversal`.
+         *     `reference_truncated`. 400 means that the reverting call does not match its tool's schema, with pointers below `/reversal`.
          */
         post: operations["revertAction"];
         delete?: never;
@@ -237,7 +237,7 @@ export interface paths {
          *     neither reads nor reversals, and of which the caller may see. What cannot be reverted is in the answer with its reason.
          *
          *     Many are reverted in several requests: send `next_cursor` as `cursor` until it is null. Each reversal is an action of its
-         *     own and does not wait for the others. Beginning again goes on: what has a reversal is `known`.
+         *     own and does not wait for the others. Beginning again goes on: actions with a reversal are `known`.
          */
         post: operations["revertActions"];
         delete?: never;
@@ -255,7 +255,7 @@ export interface paths {
         };
         /**
          * List what agents noted
-         * @description A page, the newest first, of what was kept by the tool `countersign.note.create` of any source of kind builtin.
+         * @description A page, the newest first, of the notes kept by the tool `countersign.note.create` of any source of kind builtin.
          */
         get: operations["listNotes"];
         put?: never;
@@ -278,7 +278,7 @@ export interface paths {
         /**
          * Let an action run that waits for a decision
          * @description Where a review rule asks for several people, this is one of the votes, and the action goes on waiting until enough
-         *     have agreed to the same. What is approved is bound to the arguments, the tool's definition and what policy says: if
+         *     have agreed to the same. An approval is bound to the arguments, the tool's definition and the decision of policy: if
          *     one of them changes before the action is sent, it is not sent.
          *
          *     `If-Match` takes the action's `ETag` as you saw it. If the action has another by now, that is 412; if the action
@@ -286,7 +286,7 @@ export interface paths {
          *     proposed. `always` also lets through, from now on and for a while, further calls with the same arguments but for the
          *     loose ones; where several people must agree that is 409.
          *
-         *     Of decisions that race one wins; the others are 409. 410 says that the time to decide is over, 403 that it is the
+         *     Of decisions that race one wins; the others are 409. 410 means that the time to decide is over, 403 that it is the
          *     decider's own proposal.
          */
         post: operations["approveAction"];
@@ -351,7 +351,7 @@ export interface paths {
         /**
          * Change the arguments of an action that waits for a decision
          * @description The action goes on waiting, and votes that it had are void. The new arguments are held to the tool's schema (400,
-         *     with pointers below /args) and policy is asked about them (409 if it denies them). What the agent proposed is kept
+         *     with pointers below /args) and policy is asked about them (409 if it denies them). The agent's proposal is kept
          *     in `decision.edited`.
          */
         post: operations["editAction"];
@@ -370,7 +370,7 @@ export interface paths {
         };
         /**
          * Read who decided what about an action, oldest first
-         * @description Only votes of the last round count; a round ends when what is voted on changes.
+         * @description Only votes of the last round count; a round ends when the subject of the vote changes.
          */
         get: operations["listVotes"];
         put?: never;
@@ -432,7 +432,7 @@ export interface paths {
          * List what waits for a person
          * @description Actions that somebody has to decide about (`approval`), actions of which somebody has to find out whether they
          *     happened (`unknown`; see `POST /api/v1/dead-letters/{id}/resolve`), and steps of workflows that were done and could not
-         *     be taken back (`compensation`). `may_decide` and `why_not` say what the caller could do about each.
+         *     be taken back (`compensation`). `may_decide` and `why_not` are the caller's rights for each.
          *
          *     An item keeps its place in every order, so that paging neither repeats nor leaves out what waits all the while. A cursor
          *     is of one order.
@@ -491,7 +491,7 @@ export interface paths {
         /**
          * Set how people look at the actions of the tools that a pattern covers, from a risk on
          * @description Of all rules that cover an action the largest number of approvals holds. Each time comes from the most particular
-         *     rule that sets it. What is left out is left to other rules; without any, one person decides within the service's
+         *     rule that sets it. Omitted values are left to other rules; without any, one person decides within the service's
          *     own time, and a warning comes when a fifth of it is left.
          */
         put: operations["putReview"];
@@ -513,7 +513,7 @@ export interface paths {
         /**
          * Compare the events with their checkpoints
          * @description Every minute a checkpoint adds the new events to a chain of hashes. This looks for events that were changed, taken out or put in
-         *     since, and for checkpoints that were. One request looks at about 200,000 events; `next_after` says where to go on.
+         *     since, and for checkpoints that were. One request looks at about 200,000 events; `next_after` is the next position.
          */
         get: operations["verifyAudit"];
         put?: never;
@@ -534,7 +534,7 @@ export interface paths {
         get?: never;
         /**
          * Record that a head of the chain was noted
-         * @description Somebody keeps this head where whoever owns the database cannot write. `countersign doctor` warns when nobody did for 7 days.
+         * @description Store this head where the owner of the database cannot write. `countersign doctor` warns if none was noted for 7 days.
          *     A head may be noted many times; the first time stays.
          */
         put: operations["noteHead"];
@@ -576,7 +576,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List how long what is kept */
+        /** List the retention of each kind of data */
         get: operations["listRetention"];
         put?: never;
         post?: never;
@@ -596,7 +596,7 @@ export interface paths {
         get?: never;
         /**
          * Set how long a kind is kept
-         * @description `delete` deletes what is older, once a day. Of actions that is those that ended, with their attempts, never one
+         * @description `delete` deletes older entries, once a day. Of actions that is those that ended, with their attempts, never one
          *     that still waits, is scheduled or is a dead letter; the `external_id` of a deleted action can be used again. Of
          *     events it is whole checkpoints' worth, if they verify; the checkpoints stay. `report` deletes nothing, and tells once a day by an
          *     event how much is older.
@@ -654,7 +654,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List dead letters with what was proposed, to be kept elsewhere
+         * Export dead letters with their proposals
          * @description The arguments are shown with what looks like a credential taken out. `countersign dlq export` writes the pages as
          *     one file, one dead letter a line, and `countersign dlq replay --from` reads it.
          */
@@ -696,7 +696,7 @@ export interface paths {
         /**
          * Say what became of an action of unknown outcome
          * @description If it happened, the action is `sent`. If it did not, it runs again under its old idempotency key or, with `give_up`,
-         *     is `failed`. 409 says that the outcome is not unknown, or that somebody else was first.
+         *     is `failed`. 409 means that the outcome is not unknown, or no longer.
          */
         post: operations["resolveDeadLetter"];
         delete?: never;
@@ -722,7 +722,7 @@ export interface paths {
          *
          *     Many are replayed in several requests, the oldest actions first, until `left` is 0. Take `as_of` of a dry run as
          *     the filter's `until`, and what fails again meanwhile is not replayed again. With `per_second` each becomes due that
-         *     much later than the one before; requests of the same filter, whatever its times, share one schedule and go on where
+         *     much later than the one before; requests with the same filter, apart from its times, share one schedule and go on where
          *     the last one ended.
          */
         post: operations["replayDeadLetters"];
@@ -790,7 +790,7 @@ export interface paths {
         };
         /**
          * List the executions, newest first
-         * @description Every execution: what was done, denied, failed or waits, and every dry run. An agent sees those of its own session.
+         * @description Every execution, completed, denied, failed or waiting, and every dry run. An agent sees those of its own session.
          *     Inputs are shown without what looks like a credential, save to the token that proposed them. However little the filter
          *     matches, a request goes through a bounded number of rows: a page may be short, or empty, and still have a
          *     `next_cursor`. It is the end only where that is null.
@@ -833,7 +833,7 @@ export interface paths {
         };
         /**
          * Who the caller is
-         * @description What the token says of its holder, and which operations it may use. Every valid token may ask.
+         * @description The token's holder, and the operations that it may use. Every valid token may call it.
          */
         get: operations["getMe"];
         put?: never;
@@ -947,7 +947,7 @@ export interface paths {
         get?: never;
         /**
          * Set a person's role, login and Slack user, or disable it
-         * @description Sets everything; what is left out is taken away. Nothing that a disabled person shows is taken, within 10 seconds.
+         * @description Replaces all settings; omitted ones are removed. Nothing that a disabled person shows is taken, within 10 seconds.
          *     Administrators change operators and viewers; owners everybody, but not the last owner.
          */
         put: operations["putOperator"];
@@ -1025,7 +1025,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the buckets with what is used of them
+         * List the buckets and their use
          * @description Retired ones are among them; they have a `retired_at`.
          */
         get: operations["listBuckets"];
@@ -1044,18 +1044,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read a bucket with what is used of it */
+        /** Read a bucket and its use */
         get: operations["getBucket"];
         /**
-         * Make a bucket, or set its limits anew
-         * @description What is left out is no limit. The limits hold for the whole fleet from the next claim on, also for what waits
+         * Create a bucket, or replace its limits
+         * @description An omitted limit does not apply. The limits hold for the whole fleet from the next claim on, also for what waits
          *     already. A bucket that was retired is in use again.
          */
         put: operations["putBucket"];
         post?: never;
         /**
          * Retire a bucket
-         * @description New actions may no longer name it. What is in it goes out within its limits. `default` cannot be retired.
+         * @description New actions may no longer name it. Its actions are sent within its limits. `default` cannot be retired.
          */
         delete: operations["retireBucket"];
         options?: never;
@@ -1115,7 +1115,7 @@ export interface paths {
         put?: never;
         /**
          * Add entries, or change them
-         * @description All of them or none: if one is wrong, nothing is stored. It counts for what is approved and waits already. A kind
+         * @description All of them or none: if one is wrong, nothing is stored. It also applies to approved and waiting actions. A kind
          *     that is left out is guessed: a text with an @ inside is an email, one that begins with @ or # a handle, digits are a
          *     phone, a name with dots is a domain.
          */
@@ -1137,7 +1137,7 @@ export interface paths {
         put?: never;
         /**
          * Take entries off the list
-         * @description A POST, so that no address stands in a URL, which others log. What is not on the list is passed over.
+         * @description A POST, so that no address stands in a URL, which others log. Values that are not on the list are ignored.
          */
         post: operations["removeDoNotContact"];
         delete?: never;
@@ -1178,7 +1178,7 @@ export interface paths {
         /**
          * The whole list as CSV
          * @description As import reads it, in order of kind and value. It is complete when its last line is an end of line and the
-         *     connection ended well; what is changed while it is read may or may not be in it.
+         *     connection ended well; changes during the export may or may not be in it.
          */
         get: operations["exportDoNotContact"];
         put?: never;
@@ -1239,15 +1239,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what is paused, and what was
+         * List current and past pauses
          * @description A page, the newest first. The pause of everything is among them.
          */
         get: operations["listPauses"];
         put?: never;
         /**
          * Pause, or kill
-         * @description Nothing that it covers is sent until it is lifted. With `kill`, what was proposed up to now and has not been sent is
-         *     ended too. Pausing what is paused changes nothing; killing it makes the pause a kill. What an administrator with
+         * @description Nothing that it covers is sent until it is lifted. With `kill`, actions proposed up to now and not sent are
+         *     ended too. A repeated pause changes nothing; a kill turns the pause into a kill. What an administrator with
          *     `policy:write` paused or killed, only such a one lifts (`needs_policy_write`).
          */
         post: operations["pause"];
@@ -1325,9 +1325,9 @@ export interface paths {
          */
         get: operations["getLimits"];
         /**
-         * Make the limits what a document says
+         * Replace the limits by a document
          * @description All of it or nothing. A section that the document leaves out is left alone; one that it has is made to be exactly
-         *     that, and what is missing from it is removed: buckets are retired, `default` loses its limits.
+         *     that, and settings missing from it are removed: buckets are retired, `default` loses its limits.
          */
         put: operations["putLimits"];
         post?: never;
@@ -1370,7 +1370,7 @@ export interface paths {
         post?: never;
         /**
          * Lift a pause or a kill
-         * @description What it held goes on; what a kill ended stays ended.
+         * @description The held actions continue; actions ended by a kill stay ended.
          */
         delete: operations["resume"];
         options?: never;
@@ -1391,9 +1391,9 @@ export interface paths {
          */
         get: operations["getPolicy"];
         /**
-         * Make the policy what a document says
+         * Replace the policy by a document
          * @description All of it or nothing. A section that the document leaves out is left alone; one that it has is made to be exactly
-         *     that, and what is missing from it is removed. Grants and the modes of sessions are not in it. What was unchanged keeps
+         *     that, and settings missing from it are removed. Grants and the modes of sessions are not in it. Unchanged settings keep
          *     its version.
          */
         put: operations["putPolicy"];
@@ -1415,8 +1415,8 @@ export interface paths {
         put?: never;
         /**
          * Try a policy on the past
-         * @description Decides once more about a page of past actions, the latest first, and compares: `then` is what was decided about each,
-         *     `now` what the policy of now says, `changed` what it says with the sections of `policy` in place of its own. Nothing is
+         * @description Decides once more about a page of past actions, the latest first, and compares: `then` is the decision at the time,
+         *     `now` the decision of the current policy, `changed` its decision with the sections of `policy` in place of its own. Nothing is
          *     stored or changed. Arguments are those that were proposed; the tool's risk, drift, the do-not-contact list, trust,
          *     grants, sessions and what tokens are for are as of now. A page answers early where expressions take long. Follow
          *     `next_cursor` until it is null.
@@ -1472,7 +1472,7 @@ export interface paths {
         get?: never;
         /**
          * Make or change a rule about arguments
-         * @description Where the expression is true of a call, the mode narrows what the other layers said. The expression is CEL over `args`
+         * @description Where the expression is true of a call, the mode narrows the result of the other layers. The expression is CEL over `args`
          *     and the variables `tool.source`, `tool.name`, `tool.risk`, `tool.effect`, `envelope.risk`, `envelope.automation`,
          *     `envelope.session`, `employee.id`, `employee.known`, `employee.trust` and `employee.scopes`. It is stored only if it
          *     compiles; one that fails for a call, because an argument is missing or of another type, or because it takes too much,
@@ -1494,13 +1494,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what was let through beforehand */
+        /** List the grants */
         get: operations["listGrants"];
         put?: never;
         /**
          * Let calls of a tool through beforehand
-         * @description While the grant holds, calls that it covers run where they would wait for a person. It never lets through what is denied,
-         *     and not what the agent asked a person to look at, a tool whose definition has changed, or what more than one person
+         * @description While the grant holds, calls that it covers run where they would wait for a person. It never allows denied calls,
+         *     calls for which the agent requested approval, a tool whose definition has changed, or calls that more than one person
          *     must approve.
          *
          *     It covers calls with the arguments of `pins` and no others, unless some are `loose`: without either, calls without arguments.
@@ -1576,7 +1576,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what is switched off
+         * List the switched-off tools
          * @description For an employee, its own and everybody's. An agent sees those of its own employee.
          */
         get: operations["listPreferences"];
@@ -1615,8 +1615,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Narrow what a session may do
-         * @description The most particular pattern of the session holds. It narrows what the other layers said, and never loosens it.
+         * Narrow the policy of a session
+         * @description The most particular pattern of the session holds. It narrows the result of the other layers, and never loosens it.
          */
         put: operations["putSessionMode"];
         post?: never;
@@ -1676,7 +1676,7 @@ export interface paths {
         };
         /**
          * Read a proposal in SQL with its envelope
-         * @description 404 also says that it was accepted: it is then the action of the same id.
+         * @description 404 also means that it was accepted: it is then the action of the same id.
          */
         get: operations["getProposal"];
         put?: never;
@@ -1696,8 +1696,8 @@ export interface paths {
         };
         /**
          * See how everything stands
-         * @description What waits and why, what is in flight, how the limits stand, what needs a person, and what ended in the last
-         *     minutes. It costs about the same beside a long queue as beside a short one: beyond some thousands the numbers of what
+         * @description Waiting actions by reason, calls in flight, the use of limits, items that need a person, and calls that ended in the last
+         *     minutes. It costs about the same for a long queue as for a short one: beyond some thousands the numbers of what
          *     waits are estimates, and `estimated` says so. Lengths of time are in seconds.
          */
         get: operations["getOverview"];
@@ -2074,7 +2074,7 @@ export interface paths {
         /**
          * Ask for a source's tools to be listed now
          * @description The fleet lists every source once in five minutes; this has it done within seconds. It is done when the source's
-         *     `listed_at` is later than `asked_at`. 404 says that there is no such source, or that it is switched off.
+         *     `listed_at` is later than `asked_at`. 404 means that the source does not exist or is switched off.
          */
         post: operations["refreshSource"];
         delete?: never;
@@ -2109,7 +2109,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Tell somebody outside of events
+         * Create or change a subscription
          * @description Every event that fits becomes one action with the source's tool: a message that is signed and handed to a webhook, or
          *     one in a channel of Slack. Policy allows the subscription that tool, and nothing else, for as long as there is the
          *     subscription. Nobody is told of messages.
@@ -2120,7 +2120,7 @@ export interface paths {
          */
         put: operations["putSubscription"];
         post?: never;
-        /** Tell somebody no more */
+        /** Delete a subscription */
         delete: operations["deleteSubscription"];
         options?: never;
         head?: never;
@@ -2178,7 +2178,7 @@ export interface paths {
         };
         /**
          * List the tools that can be proposed, or search among them
-         * @description An agent sees what it may use: policy, its token, its session, its employee's preferences and quarantine all narrow
+         * @description An agent sees the tools that it may use: policy, its token, its session, its employee's preferences and quarantine all narrow
          *     it. People see every tool. A source that could not be listed has no tools here and its error in `sources`;
          *     what waits for its tools already is not lost.
          */
@@ -2201,13 +2201,13 @@ export interface paths {
         /**
          * Read one tool
          * @description `{tool}` is `source:tool`, a full name such as `mail.letter.send`, or a name that only one source has; escape a slash
-         *     in it as `%2F`. What an agent may not use is not there for it.
+         *     in it as `%2F`. A tool that an agent may not use does not exist for it.
          */
         get: operations["getTool"];
         put?: never;
         /**
          * Call a tool and get its answer
-         * @description Proposes one action and answers with what became of it: 200 with what the tool said; 202 while a person has to
+         * @description Proposes one action and responds with its result: 200 with the tool's answer; 202 while a person has to
          *     approve it, or when it has not ended in time; 403 if policy or a person denied it; 404 if there is no such tool, or more
          *     than one and the path does not say which is 400; 410 if nobody decided in time, or its deadline passed; 502 if the tool
          *     failed, or nobody knows whether it ran. A problem carries the `execution` that is on record.
@@ -2216,9 +2216,9 @@ export interface paths {
          *     in it as `%2F`. A call needs a name of yours, in `external_id` or the header `Idempotency-Key`, which makes it safe to
          *     send again; only for what just reads it may be left out.
          *
-         *     With `dry_run` nothing is done. The answer says what would happen, what every layer of policy and every gate
-         *     says, when it would go out, and gives a `plan`. A call that presents the plan within the hour is refused with 409 if its arguments,
-         *     the tool's definition or what policy says is no longer the same.
+         *     With `dry_run` nothing is done. The response has the expected result, the results of every layer of policy and every gate,
+         *     the time of the call, and a `plan`. A call that presents the plan within the hour is refused with 409 if its arguments,
+         *     the tool's definition or the decision of policy has changed.
          */
         post: operations["invokeTool"];
         delete?: never;
@@ -2254,7 +2254,7 @@ export interface paths {
         /**
          * See what changed in a tool's definition since it was accepted
          * @description All of it shows: characters that are invisible, reorder what is read or control a terminal stand there as
-         *     `\u{200B}`, and the change says so. `digest` is what to accept.
+         *     `\u{200B}`, and the change says so. `digest` is the value to accept.
          */
         get: operations["diffTool"];
         put?: never;
@@ -2274,8 +2274,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say what a tool is, what it changes and how a call of it is reverted
-         * @description It replaces what was said before; what is left out is inferred, and a `reversal` that is left out goes, so
+         * Describe a tool, its effects and its reversal
+         * @description It replaces the earlier description; omitted values are inferred, and a `reversal` that is left out goes, so
          *     that the one which the tool comes with holds again, if there is one. In the reversal's arguments a text that is wholly `$inputs/<path>` or `$outputs/<path>` stands for what the call was given
          *     or answered; `$$` at the beginning is a dollar sign.
          */
@@ -2298,7 +2298,7 @@ export interface paths {
         put?: never;
         /**
          * Accept a tool's definition after it changed, or a new one in quarantine
-         * @description The digest is that of the definition that was looked at. 409 says that it is another one by now. Accepting a
+         * @description The digest is that of the definition that was looked at. 409 means that the definition has changed since. Accepting a
          *     definition takes the scope `policy:write` too.
          */
         post: operations["acceptTool"];
@@ -2317,8 +2317,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set what is known better of a tool than its source says
-         * @description What is left out goes back to what follows from the source. `max_attempts` holds unless the tool's rule for its retries
+         * Override a source's declarations of a tool
+         * @description Omitted values return to those of the source. `max_attempts` holds unless the tool's rule for its retries
          *     says a number.
          */
         put: operations["configureTool"];
@@ -2338,8 +2338,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say whom a tool writes to, what it takes to use it, and when it is tried again
-         * @description It replaces what was said before; what is left out goes back to the defaults, and `recipients` to a guess from the
+         * Set the recipients, the required scopes and the retries of a tool
+         * @description It replaces the earlier rule; omitted values return to the defaults, and `recipients` to a guess from the
          *     schema. Its max_attempts comes before that of the overrides. It holds for what waits already, but for max_attempts.
          */
         put: operations["putToolRule"];
@@ -2375,7 +2375,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what an agent has to know to act
+         * Read the guide for an agent
          * @description Markdown for a model to read: how to propose and to wait, the limits that hold for the caller, and the tools that the
          *     caller may use, from the catalog as it is now. What a source says of its tools stands there as quoted data, in code
          *     spans of one line each. It describes at most 100 tools and says how many more there are.
@@ -2398,7 +2398,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say which read shows how things stand before and after a call of a tool
+         * Set the snapshot rule of a tool
          * @description The worker makes the read right before the call, and right after one that had its effect or may have, and keeps the
          *     answers with the execution, without what looks like a credential and cut to size.
          */
@@ -2420,7 +2420,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Say how to find out whether a call of a tool happened
+         * Set the reconcile rule of a tool
          * @description Dead letters of unknown outcome are then looked into by the fleet, again and again for some hours, and resolved
          *     if the read tells.
          */
@@ -2461,7 +2461,7 @@ export interface paths {
         get: operations["getTriageAccount"];
         /**
          * Make or change a mail account
-         * @description What is left out has its default, except the password. An account keeps its kind. Where the server, the user or the
+         * @description Omitted fields have their defaults, except the password. An account keeps its kind. Where the server, the user or the
          *     protection of the connection changes, a stored password has to be given again, so that it is sent to no other server.
          *     A token that is for some tools cannot use this.
          */
@@ -2489,7 +2489,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for a run of an account now
-         * @description A triage process begins the run as soon as it looks; `GET /api/v1/triage/status` tells when it has ended. Asking twice is
+         * @description A triage process begins the run as soon as it looks; `GET /api/v1/triage/status` shows its end. Asking twice is
          *     the same as asking once.
          */
         post: operations["askTriageRun"];
@@ -2531,7 +2531,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Say of every account whether, when, and why not, it is read */
+        /** Read the status of every account */
         get: operations["getTriageStatus"];
         put?: never;
         post?: never;
@@ -2568,7 +2568,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read a message with what was decided and proposed */
+        /** Read a message with its decision and proposals */
         get: operations["getTriageMessage"];
         put?: never;
         post?: never;
@@ -2586,7 +2586,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say why a message was treated as it was
+         * Explain the decision about a message
          * @description Also of a message to which nothing happened.
          */
         get: operations["explainTriageMessage"];
@@ -2609,7 +2609,7 @@ export interface paths {
         get: operations["listTriageCorrections"];
         put?: never;
         /**
-         * Say what a message is
+         * Correct the classification of a message
          * @description From the next run on, messages like it are judged by that.
          */
         post: operations["correctTriageMessage"];
@@ -2680,12 +2680,12 @@ export interface paths {
          * @description Each step is an action like any other once its turn has come: policy, people and limits have the same say about it. A
          *     string in `inputs` that is wholly a reference, `$steps.<n>` and a JSON Pointer such as `$steps.0/hits/1/id`, is replaced
          *     by that part of what step n, counted from 0, answered, as the value that it is. `$0.hits[1].id` is short for the same, and
-         *     `$$` at the beginning of a text stands for one dollar sign. What can be known is checked before anything runs: references, tools, inputs, and what policy says.
+         *     `$$` at the beginning of a text stands for one dollar sign. Everything that is known is checked before anything runs: references, tools, inputs, and policy.
          *
          *     An `atomic` workflow is all or nothing. It takes only tools that read or declare a reversal, and when a step fails, is
          *     denied or expires, the reversals of those before it run in reverse order, as actions of the automation
          *     `countersign.reversal`. Where a reversal fails, the workflow is `compensation_failed` and waits for a person. Another workflow
-         *     stops at the first failure and leaves what was done.
+         *     stops at the first failure and keeps the completed steps.
          *
          *     It must carry a name of the submitter's own, as `external_id` or as the header `Idempotency-Key`, unless it is a dry run,
          *     which writes nothing.
@@ -2725,8 +2725,8 @@ export interface paths {
         put?: never;
         /**
          * Have a workflow go no further
-         * @description The step whose turn it is is taken back if nothing of it has been sent, and otherwise seen through. What an atomic workflow
-         *     has done is then reverted; what another has done stays. 409 says that it has stopped already.
+         * @description The step whose turn it is is taken back if nothing of it has been sent, and otherwise seen through. The completed steps of an atomic workflow
+         *     are then reverted; those of another stay. 409 means that it has stopped already.
          */
         post: operations["cancelWorkflow"];
         delete?: never;
@@ -2746,7 +2746,7 @@ export interface paths {
         put?: never;
         /**
          * Ask again for the reversal that failed
-         * @description It is made anew, by the reversal that the catalog declares now. 409 says that none has failed.
+         * @description It is proposed again, by the reversal that the catalog declares now. 409 means that none has failed.
          */
         post: operations["retryWorkflow"];
         delete?: never;
@@ -2765,9 +2765,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say that a person has seen to the reversal that failed
-         * @description What was done before that step is then reverted. With `abandon` the workflow ends as it stands, which also works for one that
-         *     is `stuck`. 409 says that there is nothing to resolve.
+         * Resolve a failed reversal
+         * @description The steps before it are then reverted. With `abandon` the workflow ends as it stands, which also works for one that
+         *     is `stuck`. 409 means that there is nothing to resolve.
          */
         post: operations["resolveWorkflow"];
         delete?: never;
@@ -2780,7 +2780,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description An action, and what was decided about it. */
+        /** @description An action and its decision. */
         Action: {
             envelope: components["schemas"]["Envelope"];
             /** @description With `view=summary`, whether the arguments are longer than 2,048 bytes. envelope.args is then an empty object. */
@@ -2800,7 +2800,7 @@ export interface components {
             decision: null | components["schemas"]["Decision"];
             /** @description When it is due, while it is on the schedule. */
             next_attempt_at: components["schemas"]["MaybeTime"];
-            /** @description What it waits for; null where it waits for nothing. */
+            /** @description The reason for its wait; null if it does not wait. */
             waiting: null | components["schemas"]["Waiting"];
             /** @description The action that this one reverts; absent if it reverts none. */
             reverts?: components["schemas"]["UUID"];
@@ -2854,7 +2854,7 @@ export interface components {
             }[];
             next_cursor: components["schemas"]["NextCursor"];
         };
-        /** @description What an action waits for. */
+        /** @description The reason for an action's wait. */
         Waiting: {
             /** @description One word, such as approval, quiet_hours, paused, bucket, retry_after, breaker_open, retry, not_before or turn. */
             for: string;
@@ -2869,7 +2869,7 @@ export interface components {
             status: components["schemas"]["Status"];
             code?: string;
             message?: string;
-            /** @description What the tool answered, redacted and cut to size. */
+            /** @description The tool's answer, redacted and truncated. */
             result?: unknown;
             provider_id?: string;
             worker?: string;
@@ -2897,7 +2897,7 @@ export interface components {
         SearchResult: {
             /** @enum {string} */
             kind: "action" | "tool" | "source" | "bucket" | "session" | "automation" | "employee" | "person" | "workflow" | "dead_letter";
-            /** @description What the API's paths and filters take. */
+            /** @description The id in the API's paths and filters. */
             id: string;
             /** @description A line for people. */
             label: string;
@@ -2912,7 +2912,7 @@ export interface components {
             /** @description The reason that the actor gave. */
             note?: string;
             detail?: components["schemas"]["HistoryDetail"];
-            /** @description What the execution log has of it, for an attempt and for every kind of end without one. */
+            /** @description The entry of the execution log, for an attempt and for every kind of end without one. */
             attempt?: components["schemas"]["Attempt"];
         };
         /**
@@ -2923,7 +2923,7 @@ export interface components {
          *     allowed, and needs a person after all. `attempt`: a call was made. `ended`: it ended without a call, or without the end
          *     of one. `undone`: it was withdrawn. `killed`: the kill switch ended it. `replayed` and `discarded`: it was a dead
          *     letter. `resolved`: its outcome was unknown, and somebody recorded it. `reverted`: its reversal was proposed. `waits`
-         *     is always the last: what it waits for now, since the thing before.
+         *     is always the last: the reason for its current wait, since the previous entry.
          * @enum {string}
          */
         HistoryKind: "proposed" | "asked" | "voted" | "edited" | "approved" | "denied" | "expiring" | "escalated" | "expired" | "returned_to_approval" | "waits" | "attempt" | "ended" | "undone" | "killed" | "replayed" | "discarded" | "resolved" | "reverted";
@@ -2931,7 +2931,7 @@ export interface components {
         HistoryDetail: {
             /** @description Where the proposal came from, for `proposed`. */
             origin?: components["schemas"]["Origin"];
-            /** @description What policy says about it, for `proposed`, and for `denied` by policy. */
+            /** @description The decision of policy about it, for `proposed`, and for `denied` by policy. */
             mode?: components["schemas"]["Mode"];
             /** @description The layer that set the mode, and those that made it stricter. */
             source?: string;
@@ -2944,11 +2944,11 @@ export interface components {
              * @description Until when people may decide, for the same.
              */
             expires_at?: string;
-            /** @description For a vote. It goes up when what is voted on changes; votes of earlier rounds do not count. */
+            /** @description For a vote. It goes up when the subject of the vote changes; votes of earlier rounds do not count. */
             round?: number;
-            /** @description JSON Pointers into the arguments of what was changed, for `edited`. */
+            /** @description JSON Pointers to the changed arguments, for `edited`. */
             pointers?: string[];
-            /** @description What it waits for, for `waits`. */
+            /** @description The reason for the wait, for `waits`. */
             waiting?: components["schemas"]["Waiting"];
             /** @description The action that reverts it, for `reverted`. */
             reversal?: {
@@ -2960,7 +2960,7 @@ export interface components {
         BatchItem: {
             index: number;
             /**
-             * @description accepted anew, known already with the same content, denied by policy, or refused.
+             * @description accepted as new, known already with the same content, denied by policy, or refused.
              * @enum {string}
              */
             result: "accepted" | "known" | "denied" | "refused";
@@ -2977,7 +2977,7 @@ export interface components {
         };
         /** @enum {string} */
         Via: "api" | "mcp" | "ui" | "webhook" | "sql" | "workflow" | "system";
-        /** @description What is wrong; if policy denied the proposal, with the action as it is on record. */
+        /** @description The problem; if policy denied the proposal, with the stored action. */
         DeniedProblem: {
             action?: components["schemas"]["Action"];
         } & components["schemas"]["Problem"];
@@ -3052,7 +3052,7 @@ export interface components {
             action_id: components["schemas"]["UUID"];
             workflow_id?: components["schemas"]["UUID"];
             tool: components["schemas"]["ToolName"];
-            /** @description What the source calls the tool. */
+            /** @description The source's title of the tool. */
             title?: string;
             /** @description What will be sent, or was. Absent with `view=summary`. */
             args?: {
@@ -3108,7 +3108,7 @@ export interface components {
             policy?: string;
             /** @description Why it came back, if it had been let through. */
             note?: string;
-            /** @description What is wrong with the tool's definition. */
+            /** @description The problem of the tool's definition. */
             drift?: string;
             etag?: components["schemas"]["EntityTag"];
             code?: string;
@@ -3128,7 +3128,7 @@ export interface components {
             escalated: number;
             /** @description How much expires within the hour. */
             expiring: number;
-            /** @description The tools that most waits for, at most 20, the most first; of what was counted where capped. */
+            /** @description The tools with the most items, at most 20, the most first; among the counted items if capped. */
             tools: {
                 tool: components["schemas"]["ToolName"];
                 count: number;
@@ -3171,7 +3171,7 @@ export interface components {
                 proposed_args: {
                     [key: string]: unknown;
                 };
-                /** @description Every change, oldest first, with the JSON Pointers of what it changed. */
+                /** @description Every change, oldest first, with the JSON Pointers of the changed values. */
                 edits: {
                     by: components["schemas"]["Actor"];
                     /** Format: date-time */
@@ -3196,11 +3196,11 @@ export interface components {
             noted_at: string;
         };
         AuditReport: {
-            /** @description What is wrong, in the order of the chain, at most 1000. Empty when all is as it was recorded. */
+            /** @description The findings, in the order of the chain, at most 1000. Empty if the record verifies. */
             findings: {
                 /**
-                 * @description An event is not what its checkpoint covers, is not there, or was not there; a checkpoint does not follow the one before, or is
-                 *     not what its hash says.
+                 * @description An event differs from the one that its checkpoint covers, is missing, or was added; a checkpoint does not follow the one before, or is
+                 *     different from its hash.
                  * @enum {string}
                  */
                 kind: "changed" | "missing" | "added" | "chain_broken" | "checkpoint_changed";
@@ -3252,7 +3252,7 @@ export interface components {
         /** @enum {string} */
         Approval: "auto" | "required" | "granted" | "denied" | "expired";
         /**
-         * @description What the tool can do to the world.
+         * @description The kind of effects that the tool has.
          * @enum {string}
          */
         ToolRisk: "read" | "write" | "danger";
@@ -3284,14 +3284,14 @@ export interface components {
         };
         /**
          * @description How long a call may go without its answer or, from an MCP server, a notification of
-         *     progress: 1s to 1h. What is left out is left to the source, whose default is 30s. No call takes longer than 1h.
+         *     progress: 1s to 1h. Omitted values are left to the source, whose default is 30s. No call takes longer than 1h.
          */
         CallTimeout: components["schemas"]["Duration"];
         ToolRule: {
             tool: components["schemas"]["ToolName"];
             /** @description Guessed from the tool's schema if left out. */
             recipients?: components["schemas"]["Recipients"];
-            /** @description What an employee must have to use the tool. */
+            /** @description The scopes that an employee needs to use the tool. */
             scopes?: components["schemas"]["Scopes"];
             retry?: components["schemas"]["Retry"];
             timeout?: components["schemas"]["CallTimeout"];
@@ -3299,7 +3299,7 @@ export interface components {
         ToolRuleFields: {
             /** @description Guessed from the tool's schema if left out. */
             recipients?: components["schemas"]["Recipients"];
-            /** @description What an employee must have to use the tool. */
+            /** @description The scopes that an employee needs to use the tool. */
             scopes?: components["schemas"]["Scopes"];
             retry?: components["schemas"]["Retry"];
             timeout?: components["schemas"]["CallTimeout"];
@@ -3314,7 +3314,7 @@ export interface components {
             /** @description The tool's whole name. */
             tool: string;
             reason: components["schemas"]["Reason"];
-            /** @description What the last attempt came to, in one word; empty if it has none. */
+            /** @description The code of the last attempt, in one word; empty if it has none. */
             code: string;
             count: number;
             /** @description Not all were counted. There may be more, and older ones. */
@@ -3409,7 +3409,7 @@ export interface components {
         Actor: string;
         EventID: string;
         /**
-         * @description What an event of an invocation says. A request has params and expires_at; a result status, decided_by and note; a
+         * @description The content of an invocation event. A request has params and expires_at; a result status, decided_by and note; a
          *     completion status, and result or error.
          */
         InvocationEvent: {
@@ -3431,7 +3431,7 @@ export interface components {
             decided_by?: components["schemas"]["Actor"];
             note?: string;
         };
-        /** @description What happened to one action; or, for the kind configured, what was changed; or whose login began, ended or was refused. */
+        /** @description An event of one action; for the kind configured, a change of configuration; or the start, end or refusal of a login. */
         Event: {
             action_id?: components["schemas"]["UUID"];
             /** @description The tool of the action, as source:name. */
@@ -3443,13 +3443,13 @@ export interface components {
             phase?: components["schemas"]["Phase"];
             code?: string;
             attempt?: number;
-            /** @description What was changed, or why. */
+            /** @description The change, or its reason. */
             subject?: string;
-            /** @description What the actor gave as the reason. */
+            /** @description The reason given by the actor. */
             note?: string;
             /**
-             * @description What was set to what, for the kind configured. How many agree and must, and the seal of what was agreed to, for
-             *     voted and decided; the JSON Pointers of what was changed, for edited; until when, for expiring and escalated;
+             * @description The new value, for the kind configured. The numbers of given and needed approvals, and the digest of the approved version, for
+             *     voted and decided; the JSON Pointers of the changed values, for edited; until when, for expiring and escalated;
              *     from where, for logins.
              */
             detail?: {
@@ -3459,7 +3459,7 @@ export interface components {
             /** Format: date-time */
             at: string;
         };
-        /** @description What a dry run found, as a token that a later call presents. */
+        /** @description The result of a dry run, as a token that a later call presents. */
         Plan: string;
         /**
          * @description How an execution ended, or stands: success was done, error was tried and failed for good, unknown was sent and nobody
@@ -3467,7 +3467,7 @@ export interface components {
          * @enum {string}
          */
         ExecutionStatus: "success" | "error" | "denied" | "expired" | "skipped" | "unknown" | "pending" | "executing" | "dry_run";
-        /** @description What a dry run found. */
+        /** @description The result of a dry run. */
         Preview: {
             /**
              * @description run at once, wait for its time without anybody's doing, ask a person, skip (let through, and then taken off the
@@ -3482,7 +3482,7 @@ export interface components {
              *     where only an operator can say when.
              */
             goes_out_at: components["schemas"]["MaybeTime"];
-            /** @description What each gate says. */
+            /** @description The result of each gate. */
             gates: {
                 /** @enum {string} */
                 gate: "do_not_contact" | "pause" | "not_before" | "quiet_hours" | "breaker" | "bucket" | "deadline";
@@ -3511,13 +3511,13 @@ export interface components {
             /** @description Whether it had been made before, under the same name. */
             known: boolean;
             /**
-             * @description What the tool said: its structured content; or else its only text, if that is a JSON object or list; or else its answer as it is.
+             * @description The tool's answer: its structured content; or else its only text, if that is a JSON object or list; or else its answer as it is.
              *     Redacted and cut to size. null where nothing was said.
              */
             outputs: unknown;
             error: null | components["schemas"]["Failure"];
             attempts: number;
-            /** @description The begin of the last attempt, whatever its outcome; null without one, and until the call has ended. */
+            /** @description The start of the last attempt with any outcome; null without one, and until the call has ended. */
             started_at: components["schemas"]["MaybeTime"];
             finished_at: components["schemas"]["MaybeTime"];
             /** @description The time from started_at to finished_at. */
@@ -3548,7 +3548,7 @@ export interface components {
                 [key: string]: unknown;
             };
             edited_by?: components["schemas"]["Actor"];
-            /** @description What the tool said, as in the answer to a call. */
+            /** @description The tool's answer, as in the response to a call. */
             outputs: unknown;
             error: null | components["schemas"]["Failure"];
             provider_id: string | null;
@@ -3599,13 +3599,13 @@ export interface components {
                 tool: string;
                 /** @description The reason why there is no result. */
                 code?: string;
-                /** @description What the read answered, redacted and cut to size. */
+                /** @description The answer of the read, redacted and truncated. */
                 result?: unknown;
             }[];
             related: {
                 execution_id: components["schemas"]["UUID"];
                 /**
-                 * @description Another step of its workflow; what reverts it (reversal); what it reverts (reverses); the same call made another time
+                 * @description Another step of its workflow; its reversal (reversal); the action that it reverts (reverses); the same call made another time
                  *     (repeat); or a dry run of it.
                  * @enum {string}
                  */
@@ -3654,7 +3654,7 @@ export interface components {
          */
         AutomationPatterns: string[];
         /**
-         * @description The employees that proposals of the token may name, beside its employee_id: ids, or * for all. Left out, none; and all
+         * @description The employees that proposals of the token may name, in addition to its employee_id: ids, or * for all. Left out, none; and all
          *     for administrators and owners with policy:write.
          */
         EmployeePatterns: string[];
@@ -3665,7 +3665,7 @@ export interface components {
         SessionPatterns: string[];
         IssuedToken: {
             token_id: components["schemas"]["UUID"];
-            /** @description What its holder shows. */
+            /** @description The secret that its holder sends. */
             token: string;
             name: string;
             role: components["schemas"]["Role"];
@@ -3735,7 +3735,7 @@ export interface components {
             email?: string;
             issuer?: string;
             subject?: string;
-            /** @description What the person is now, by hand or by the last login; left out if nothing. */
+            /** @description The person's current role, set by hand or by the last login; omitted if none. */
             role?: components["schemas"]["PersonRole"];
             role_set?: components["schemas"]["PersonRole"];
             slack_team?: string;
@@ -3750,9 +3750,9 @@ export interface components {
         IdentityProviderFields: {
             /** @description Its address, as its tokens write it; https, or http on the API's own machine. */
             issuer: string;
-            /** @description For whom its tokens must be, as a rule the client's id. It contains the tenant's id, or whoever runs the deployment allowed it (403 otherwise); left out, it is `countersign-` and the tenant's id. Issuer and audience together belong to one tenant. */
+            /** @description For whom its tokens must be, as a rule the client's id. It contains the tenant's id, or the operator of the deployment allowed it (403 otherwise); left out, it is `countersign-` and the tenant's id. Issuer and audience together belong to one tenant. */
             audience?: string;
-            /** @description Clients, beside the audience itself, to which a token may have been issued (azp, client_id). */
+            /** @description Clients, in addition to the audience itself, to which a token may have been issued (azp, client_id). */
             clients?: string[];
             /** @description Where the claims say what somebody may do; a name, or a JSON Pointer. */
             role_claim?: string;
@@ -3770,7 +3770,7 @@ export interface components {
             /** @description How to call it on the button of the page to log in; left out, by its id. */
             label?: string;
             /**
-             * @description What the issuer knows the API as, for people who log in in a browser; the address that they come back to is
+             * @description The API's client at the issuer, for people who log in with a browser; the address that they come back to is
              *     `/auth/callback`. Left out, nobody logs in there in a browser.
              */
             web_client_id?: string;
@@ -3804,14 +3804,14 @@ export interface components {
         LimitSubject: string;
         /** @description A name of the IANA database, such as Europe/Berlin or UTC. */
         Timezone: string;
-        /** @description So many per interval, evenly apart. */
+        /** @description A number of calls per interval, evenly spaced. */
         Rate: {
             limit: number;
             per: components["schemas"]["Duration"];
             /** @description How many may go at once after a time without any; at most the limit. 1 if left out. */
             burst?: number;
         };
-        /** @description So many per hour, day, week (from Monday) or month on the wall clock. */
+        /** @description A number of calls per hour, day, week (from Monday) or month on the wall clock. */
         Calendar: {
             limit: number;
             /** @enum {string} */
@@ -3965,7 +3965,7 @@ export interface components {
             at: string;
             /**
              * Format: date-time
-             * @description What was proposed up to then is ended; null for a pause that is no kill.
+             * @description Actions proposed up to then are ended; null for a pause without a kill.
              */
             killed_at: string | null;
             /** @description How many a kill has ended so far. */
@@ -3986,7 +3986,7 @@ export interface components {
              * @description When all that it held was on the schedule again; null until then.
              */
             woken_at: string | null;
-            /** @description Lifting it takes an administrator with policy:write, because whoever paused or killed was one. */
+            /** @description Lifting it needs an administrator with policy:write, because one paused or killed. */
             needs_policy_write: boolean;
         };
         Breaker: {
@@ -4003,7 +4003,7 @@ export interface components {
             worker: string;
         };
         TenantSettings: {
-            /** @description Calendar buckets without a zone of their own begin anew at its midnight. */
+            /** @description Calendar buckets without a zone of their own start again at its midnight. */
             timezone: components["schemas"]["Timezone"];
             /** @description The country, in two capital letters, whose phone numbers are written without a country code; empty for none. */
             phone_region?: string;
@@ -4055,7 +4055,7 @@ export interface components {
             /** @description The automation that it holds for; left out for all. */
             automation_id?: string;
             tool: string;
-            /** @description As stored. What is none of the modes denies. */
+            /** @description As stored. An unknown mode denies. */
             mode: string;
             /** @description The one that traces name. */
             version?: number;
@@ -4071,7 +4071,7 @@ export interface components {
             automation_id?: string;
             tool: string;
             expression: string;
-            /** @description As stored. What is neither require_approval nor deny denies. */
+            /** @description As stored. Any value other than require_approval and deny denies. */
             mode: string;
             reason?: string;
             enabled: boolean;
@@ -4112,7 +4112,7 @@ export interface components {
         };
         /**
          * @description JSON Pointers to the arguments that may have any value, or be absent: members of the arguments, or of objects in them. All
-         *     others are held as they are: what is absent stays absent, and lists are held whole. The empty pointer is all that no pin names.
+         *     others must be equal: absent ones must stay absent, and lists are compared whole. The empty pointer means all arguments without a pin.
          */
         Loose: string[];
         /** @description The grant that a request would make, and the past calls that a person had to decide about and that it would have let through. */
@@ -4237,7 +4237,7 @@ export interface components {
             /** @description The layer that set the mode, and those that changed it. */
             source: string;
         };
-        /** @description What a page of a simulation came to. */
+        /** @description The result of a page of a simulation. */
         PolicySimulation: {
             /** @description Another one than on the page before means that the policy of now has changed meanwhile. */
             config_version: number;
@@ -4255,7 +4255,7 @@ export interface components {
                 changed: components["schemas"]["Mode"];
                 count: number;
             }[];
-            /** @description The actions about which the changed policy says another mode than was decided then, or is now; the latest first. */
+            /** @description The actions for which the changed policy has another mode than the past decision or the current policy; the latest first. */
             differences: {
                 /** Format: uuid */
                 action_id: string;
@@ -4308,11 +4308,11 @@ export interface components {
             code: components["schemas"]["ProblemCode"];
             /** @description The id of the request. */
             instance: string;
-            /** @description What is wrong, and where. */
+            /** @description The problems, and their places. */
             errors?: components["schemas"]["FieldError"][];
         };
         /**
-         * @description A stable word for what is wrong, more exact than the type; the same as the type's last word where nothing more exact is
+         * @description A stable word for the problem, more exact than the type; the same as the type's last word where nothing more exact is
          *     known. More may come: take one that you do not know for the type.
          * @enum {string}
          */
@@ -4326,7 +4326,7 @@ export interface components {
             message: string;
         };
         /**
-         * @description waiting is for a worker; refused says the problem; duplicate is the same as an action that is there.
+         * @description waiting proposals wait for a worker; refused ones have a problem; duplicate ones equal an existing action.
          * @enum {string}
          */
         SQLProposalState: "waiting" | "refused" | "duplicate";
@@ -4349,12 +4349,12 @@ export interface components {
             /** @description The kind of problem, as in the type of a problem. */
             kind: string;
             detail: string;
-            /** @description What is wrong, with pointers into the envelope. */
+            /** @description The problem, with pointers into the envelope. */
             errors?: components["schemas"]["FieldError"][];
         };
         SQLProposalDetail: {
             /**
-             * @description What was proposed, as it was, which may be no valid envelope. A viewer reads it with what looks like a credential
+             * @description The original proposal, which may be an invalid envelope. A viewer reads it with what looks like a credential
              *     taken out.
              */
             envelope: {
@@ -4371,9 +4371,9 @@ export interface components {
             due: number;
             /** @description What waits for a later time. */
             scheduled: number;
-            /** @description What a worker has. */
+            /** @description Actions that a worker has. */
             in_flight: number;
-            /** @description What a worker had, and nobody has taken up since. */
+            /** @description Actions of a worker whose lease expired, and that no worker has claimed since. */
             leases_overdue: number;
             /** @description How long the action has waited that could be claimed for longest; 0 if none can. */
             oldest_due_seconds: number;
@@ -4460,7 +4460,7 @@ export interface components {
             tenant: string;
             name: string;
             role: components["schemas"]["Role"];
-            /** @description Left out for what an issuer of OpenID Connect signed. */
+            /** @description Omitted for tokens of an OpenID Connect issuer. */
             token_id?: components["schemas"]["UUID"];
             /** @description The person behind it, if anybody said who that is. */
             operator_id?: components["schemas"]["UUID"];
@@ -4509,7 +4509,7 @@ export interface components {
             idle_at: string;
             /** @description The address that the browser logged in from; empty if it is not known. */
             address: string;
-            /** @description What the browser called itself; empty if it did not. */
+            /** @description The browser's User-Agent; empty if it sent none. */
             program: string;
             /** @description Whether the request shows this session. */
             current: boolean;
@@ -4597,8 +4597,8 @@ export interface components {
              */
             quarantined: boolean;
             /**
-             * @description Why its tools could not be listed the last time, or null: the status or the exit code, and the end of what its
-             *     program wrote to standard error, which is the program's text. The next listing is made 5s after the first
+             * @description Why its tools could not be listed the last time, or null: the status or the exit code, and the end of its
+             *     program's output on standard error, which is text of the program. The next listing is made 5s after the first
              *     failure, and after twice as long each time, up to the usual 5m.
              */
             list_error: string | null;
@@ -4646,7 +4646,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description Sent with every request (header), given to the command (env), or what the provider asks for (values): `api_key`
+             * @description Sent with every request (header), given to the command (env), or the values that the provider needs (values): `api_key`
              *     for composio and linear, `token` for slack, sentry and linear by OAuth, `webhook_url` for slack's incoming
              *     webhook, `signing_secret` for a webhook (`whsec_` and 24 to 64 bytes in base64) and, while the receiver does not
              *     know that yet, `previous_signing_secret`. For mail, `accounts` has the password or the token of each account. Write
@@ -4703,7 +4703,7 @@ export interface components {
             updated_at: string;
             updated_by: components["schemas"]["Actor"];
         };
-        /** @description What is wrong; with the execution, if there is one on record. */
+        /** @description The problem; with the execution, if one is stored. */
         InvocationProblem: {
             execution?: components["schemas"]["Invocation"];
         } & components["schemas"]["Problem"];
@@ -4723,8 +4723,8 @@ export interface components {
         /**
          * @description How a read finds out whether a call happened. In its arguments the text `$key` is replaced by the idempotency
          *     key of the call, and `$inputs/…` by that part of the call's arguments (a JSON Pointer); `$$` at the beginning of a text is
-         *     a dollar sign. `happened` is a JSON Pointer into what the read answers. What is there and is not false, null, 0 or empty says that the
-         *     call happened; what is there otherwise says that it did not; and where nothing is there, nobody knows.
+         *     a dollar sign. `happened` is a JSON Pointer into the read's answer. A value there other than false, null, 0 or an empty one means that the
+         *     call happened; one of those means that it did not; without a value the outcome stays unknown.
          */
         ReconcileRule: {
             /** @description A tool of the same source that only reads, and that policy allows. */
@@ -4746,7 +4746,7 @@ export interface components {
             tool: string;
             /** @description The ETag of the tool's settings, for a change of its overrides, description, rule or accepted definition. */
             etag: components["schemas"]["EntityTag"];
-            /** @description Its name by what it does, module.entity.action; inferred unless an operator gave another. Two tools may share one. */
+            /** @description Its name by its effect, module.entity.action; inferred unless an operator gave another. Two tools may share one. */
             full_name: string;
             module: string;
             entity: string;
@@ -4757,11 +4757,11 @@ export interface components {
             input_schema: {
                 [key: string]: unknown;
             };
-            /** @description The JSON Schema of what it answers, if its source declares one. */
+            /** @description The JSON Schema of its answer, if its source declares one. */
             output_schema?: unknown;
             risk: components["schemas"]["ToolRisk"];
             effect: components["schemas"]["Effect"];
-            /** @description What a call changes, in an operator's words or inferred; empty for nothing. */
+            /** @description The effects of a call, in an operator's words or inferred; empty for none. */
             side_effects: string[];
             /** @description Whether nothing stays of a call, or there is a way to revert it. */
             reversible: boolean;
@@ -4786,9 +4786,9 @@ export interface components {
             recipients: components["schemas"]["Recipients"];
             /** @description Whether an operator said so. Otherwise they are guessed from the schema. */
             recipients_confirmed: boolean;
-            /** @description What an employee must have to use it. */
+            /** @description The scopes that an employee needs to use it. */
             scopes: components["schemas"]["Scopes"];
-            /** @description What an operator set; the rest is left to the defaults. */
+            /** @description The values set by an operator; the rest have their defaults. */
             retry: components["schemas"]["Retry"];
             timeout?: components["schemas"]["CallTimeout"];
         };
@@ -4846,7 +4846,7 @@ export interface components {
                 /** @description What stands there; left out for nothing. */
                 now?: unknown;
                 /**
-                 * @description text is what only describes, interface what a call means.
+                 * @description text is a part that only describes, interface one that changes the meaning of a call.
                  * @enum {string}
                  */
                 strength: "text" | "interface";
@@ -4885,7 +4885,7 @@ export interface components {
              */
             secret_name?: string;
             /**
-             * @description The kind of MCP server, which says what its reading tools are called. Left out, generic.
+             * @description The kind of MCP server, which decides the names of its reading tools. The default is generic.
              * @enum {string}
              */
             server?: "generic" | "gmail" | "mcp-mail-server";
@@ -4933,18 +4933,18 @@ export interface components {
         TriageProposals: {
             /** @description The source that has the tools for this account. */
             source?: string;
-            /** @description What the source calls the account. */
+            /** @description The source's name of the account. */
             account?: string;
             /** @description Labels of categories; an empty one is none. A category that is left out has its name as its label. */
             labels?: {
                 [key: string]: string;
             };
-            /** @description What the source puts before labels. */
+            /** @description The source's prefix of labels. */
             label_prefix?: string;
             /** @description The folder for quarantine. */
             junk?: string;
         };
-        /** @description What a language model writes about the account's mail, and how. It needs a triage process with a model for texts. */
+        /** @description The texts that a language model writes about the account's mail, and their style. It needs a triage process with a model for texts. */
         TriageTextSettings: {
             /** @description When summaries are written; wanted is for messages that wait for their owner too. Left out, on_request. */
             summaries?: components["schemas"]["TriageTextWhen"];
@@ -4965,7 +4965,7 @@ export interface components {
          */
         TriageTextInput: {
             kind: components["schemas"]["TriageTextKind"];
-            /** @description What the answer should say, in words of the person who asks; for drafts. */
+            /** @description The intended content of the answer, in the person's own words; for drafts. */
             note?: string;
         };
         /** @enum {string} */
@@ -4979,7 +4979,7 @@ export interface components {
             /** Format: date-time */
             asked_at: string;
             /**
-             * @description waiting: no model has written it yet. written: text holds it. failed: problem says why there is none.
+             * @description waiting: no model has written it yet. written: text holds it. failed: problem has the reason.
              * @enum {string}
              */
             state: "waiting" | "written" | "failed";
@@ -5014,7 +5014,7 @@ export interface components {
          *     }
          */
         TriageAccountInput: {
-            /** @description What it is; an account keeps its kind. */
+            /** @description The kind of account, which cannot change. */
             kind: components["schemas"]["TriageKind"];
             connection: components["schemas"]["TriageConnection"];
             settings?: components["schemas"]["TriageSettings"];
@@ -5031,7 +5031,7 @@ export interface components {
              */
             secret?: string;
             enabled?: boolean;
-            /** @description How often the account is read where nothing tells of changes, 5s to 24h. Left out, 1m. */
+            /** @description The interval at which an account without notifications is read, 5s to 24h. The default is 1m. */
             every?: components["schemas"]["Duration"];
             /** @description How far back mail is read that was there before; 0 is none. Left out, 30. */
             backfill_days?: number;
@@ -5104,7 +5104,7 @@ export interface components {
         /** @description A message that could not be listed, read, judged or stored. */
         TriageSetAside: {
             folder: string;
-            /** @description What the account calls the message in its folder; empty for messages that it lists without a usable key. */
+            /** @description The account's key of the message in its folder; empty for messages that it lists without a usable key. */
             key: string;
             /** Format: date-time */
             received_at: string;
@@ -5136,7 +5136,7 @@ export interface components {
             since: string | null;
             /** @description As the process that read the account last knew them. */
             servers: components["schemas"]["TriageModel"][];
-            /** @description The last server or model that was refused because it is not local, and what was wrong with it. */
+            /** @description The last server or model that was refused because it is not local, and the reason. */
             refused?: string;
             /** Format: date-time */
             refused_at: string | null;
@@ -5159,11 +5159,11 @@ export interface components {
              */
             since?: string;
         };
-        /** @description What a language model answered about a message, in codes of fixed lists. */
+        /** @description The answer of a language model about a message, in codes of fixed lists. */
         TriageAnswer: {
             tier: string;
             model?: string;
-            /** @description The version of what it was asked. */
+            /** @description The version of the prompt. */
             prompt: string;
             /** @description How many messages it was asked about together. */
             pack: number;
@@ -5176,7 +5176,7 @@ export interface components {
             /** @description Why it gave no answer though it was asked. */
             failed?: string;
         };
-        /** @description What triage may still take of what the mail provider allows. Accounts of files have none. */
+        /** @description The rest of triage's quota at the mail provider. Accounts of files have none. */
         TriageQuota: {
             /** @description Whose limits are counted; other is a provider whose limits are not known. */
             provider: string;
@@ -5195,7 +5195,7 @@ export interface components {
             per: components["schemas"]["Duration"];
             /** @description The share of the limit that is taken at most. */
             most: number;
-            /** @description What could be taken at once at that time. What was taken comes back evenly. */
+            /** @description The quota that could be used in one go at that time. Used quota returns evenly. */
             left: number;
             /** Format: date-time */
             at: string;
@@ -5215,7 +5215,7 @@ export interface components {
             proposed: number;
             skipped: number;
         };
-        /** @description A message and what was decided about it. Sender and subject are text of the mail. */
+        /** @description A message and its decision. Sender and subject are text of the mail. */
         TriageMessage: {
             message_id: components["schemas"]["UUID"];
             account: components["schemas"]["TriageAccountName"];
@@ -5239,7 +5239,7 @@ export interface components {
             cohort: string;
             level: string;
             confidence: number;
-            /** @description Whether its owner is asked what it is. */
+            /** @description Whether its owner is asked to classify it. */
             question: boolean;
             /** @description How many proposals there are about it. */
             proposed: number;
@@ -5261,7 +5261,7 @@ export interface components {
             } | null;
             signals: components["schemas"]["TriageSignal"][];
             notes: components["schemas"]["TriageNote"][];
-            /** @description What was broken in the message. */
+            /** @description The defects of the message. */
             warnings: string[];
             attachments: components["schemas"]["TriageAttachment"][];
             skips: components["schemas"]["TriageSkip"][];
@@ -5290,7 +5290,7 @@ export interface components {
             tier?: "embedded" | "t1" | "t2a" | "t2b";
             /** @description The name of the tier's model; of the embedded models their digest. */
             model?: string;
-            /** @description The version of what the tier's model was asked. */
+            /** @description The version of the prompt of the tier's model. */
             prompt?: string;
             /** @description What language models answered. */
             answers: components["schemas"]["TriageAnswer"][];
@@ -5313,7 +5313,7 @@ export interface components {
             identity?: boolean;
             evidence?: string;
         };
-        /** @description What a step of reading took away from the text. */
+        /** @description The text that a step of reading removed. */
         TriageNote: {
             step: string;
             kind: string;
@@ -5336,7 +5336,7 @@ export interface components {
             action: string;
             because: string;
         };
-        /** @description What was proposed about a message, and what became of it. */
+        /** @description A proposal about a message, and its result. */
         TriageProposal: {
             external_id: string;
             /** @description The name of the proposal that expired without a decision, which this one repeats. */
@@ -5377,7 +5377,7 @@ export interface components {
             /** @description The right answer, in the words of the page on triage; yes or no for unwanted. */
             label: string;
         };
-        /** @description What a person said of a message. */
+        /** @description A person's correction of a message. */
         TriageCorrection: {
             correction_no: number;
             head: string;
@@ -5398,14 +5398,14 @@ export interface components {
         };
         TriageWhyStep: {
             /**
-             * @description reading: what was taken away from the text. signal: a rule over the message that matched. rule: a rule of the
-             *     decision. skip: an action that could not be proposed. proposal, value and outcome: what was proposed, where each
+             * @description reading: the removed parts of the text. signal: a rule over the message that matched. rule: a rule of the
+             *     decision. skip: an action that could not be proposed. proposal, value and outcome: the proposal, where each
              *     value comes from, and what became of it. policy: what policy said of the action, for those who may read it. owner and correction: what people did since.
              * @enum {string}
              */
             stage: "reading" | "signal" | "rule" | "skip" | "proposal" | "value" | "policy" | "outcome" | "owner" | "correction";
             text: string;
-            /** @description The action that the step is about; its decision says what policy said. */
+            /** @description The action that the step is about; its decision is that of policy. */
             action_id?: components["schemas"]["UUID"];
         };
         /**
@@ -5423,7 +5423,7 @@ export interface components {
             };
             risk?: components["schemas"]["Risk"];
             /**
-             * @description required asks for a person, whatever policy says.
+             * @description required always needs approval, even if policy allows the call.
              * @enum {string}
              */
             approval?: "auto" | "required";
@@ -5438,7 +5438,7 @@ export interface components {
         WorkflowStep: {
             step: number;
             tool: string;
-            /** @description As they were given. What was sent is in the action. */
+            /** @description The inputs as given. The arguments as sent are in the action. */
             inputs: {
                 [key: string]: unknown;
             };
@@ -5449,7 +5449,7 @@ export interface components {
             state: "planned" | "running" | "done" | "failed" | "skipped" | "kept" | "reverting" | "reverted" | "revert_failed" | "resolved";
             /** Format: uuid */
             action_id: string | null;
-            /** @description What it answered, redacted and cut to size, which is what later steps refer into. */
+            /** @description Its answer, redacted and truncated, which later steps refer to. */
             outputs?: unknown;
             /** @description Why it, or its reversal, did not succeed, in one word. */
             code?: string;
@@ -5485,7 +5485,7 @@ export interface components {
             ended_at: components["schemas"]["MaybeTime"];
             steps: components["schemas"]["WorkflowStep"][];
         };
-        /** @description What a dry run found. */
+        /** @description The result of a dry run. */
         WorkflowPlan: {
             /** @constant */
             dry_run: true;
@@ -5548,7 +5548,7 @@ export interface components {
             /** @description The app that the tool belongs to, for tools of Composio. */
             composio_app?: components["schemas"]["Name"];
         };
-        /** @description What the tool is called with, as its own schema asks. */
+        /** @description The arguments of the call, by the tool's own schema. */
         Args: {
             [key: string]: unknown;
         };
@@ -5575,11 +5575,11 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "sending" | "sent" | "conflict" | "failed" | "skipped" | "unknown";
-            /** @description What the provider calls the thing that the action made, or null while that is not known. */
+            /** @description The provider's id of the thing that the action created, or null if it is unknown. */
             provider_id: string | null;
             /** @description Why the last attempt did not succeed, or null. */
             error: null | components["schemas"]["Failure"];
-            /** @description What the tool answered, redacted and cut to size. Left out while there is nothing. */
+            /** @description The tool's answer, redacted and truncated. Omitted until there is one. */
             output?: unknown;
             /** @description How many calls were made. */
             attempts: number;
@@ -5625,7 +5625,7 @@ export interface components {
         Time: string;
         /**
          * Action envelope
-         * @description One action of an agent as it reads back: what was proposed, what was decided and what came of it. What may be submitted is in $defs/proposal. A parser also refuses what a schema cannot say: fields that occur twice, more than 32 levels, more than 262144 bytes, text that is not UTF-8, the character U+0000, and numbers of more than 400 characters or that no 64-bit float can hold.
+         * @description One action of an agent as it is read back: the proposal, the decision and the result. The schema of a submission is $defs/proposal. A parser also rejects violations that a schema cannot express:  fields that occur twice, more than 32 levels, more than 262144 bytes, text that is not UTF-8, the character U+0000, and numbers of more than 400 characters or that no 64-bit float can hold.
          */
         Envelope: {
             version?: components["schemas"]["EnvelopeVersion"];
@@ -5679,7 +5679,7 @@ export interface components {
                 };
             };
         };
-        /** @description What was done, or would be, and what is left. */
+        /** @description The changed entries, or those that would be changed, and the rest. */
         BulkResultResponse: {
             headers: {
                 [name: string]: unknown;
@@ -5722,7 +5722,7 @@ export interface components {
                 };
             };
         };
-        /** @description The grant that would be made, and what it would have let through. Nothing was made. */
+        /** @description The grant that would be made, and the calls that it would have allowed. Nothing was made. */
         GrantPreviewResponse: {
             headers: {
                 [name: string]: unknown;
@@ -5731,7 +5731,7 @@ export interface components {
                 "application/json": components["schemas"]["GrantPreview"];
             };
         };
-        /** @description What is wrong. */
+        /** @description The problem. */
         ProblemResponse: {
             headers: {
                 [name: string]: unknown;
@@ -5794,7 +5794,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The thing is not in a state that allows this; `detail` says why. */
+        /** @description The thing is not in a state that allows this; `detail` has the reason. */
         Conflict: {
             headers: {
                 [name: string]: unknown;
@@ -5812,7 +5812,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The thing is no longer the version that If-Match names. Read it again, and repeat the change on what it is now. */
+        /** @description The thing is no longer the version that If-Match names. Read it again, and repeat the change on the current version. */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -5848,7 +5848,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too many requests. Try again after the time that Retry-After says. */
+        /** @description Too many requests. Try again after the time in Retry-After. */
         Limited: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -5860,7 +5860,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The service cannot answer at the moment. Try again after the time that Retry-After says. */
+        /** @description The service cannot answer at the moment. Try again after the time in Retry-After. */
         Busy: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -5888,13 +5888,13 @@ export interface components {
         inboxSource: components["schemas"]["Slug"];
         /** @description Only those of the tools of this pattern. */
         inboxTool: components["schemas"]["ToolPattern"];
-        /** @description Only what was proposed in this session. */
+        /** @description Only items proposed in this session. */
         inboxSession: components["schemas"]["Name"];
-        /** @description Only what this automation proposed. */
+        /** @description Only items proposed by this automation. */
         inboxAutomation: components["schemas"]["Name"];
         /** @description Only actions of these risks, with commas between. */
         inboxRisk: string;
-        /** @description Only what has, or has not, waited so long that more people should know. */
+        /** @description Only items that were, or were not, escalated. */
         inboxEscalated: "true" | "false";
         /** @description Only what expires before this time. */
         inboxExpiresBefore: string;
@@ -5921,7 +5921,7 @@ export interface components {
         deadLetterSource: components["schemas"]["Slug"];
         /** @description Only those of the tools of this pattern. */
         deadLetterTool: components["schemas"]["ToolPattern"];
-        /** @description What the last attempt came to, in one word. */
+        /** @description The code of the last attempt, in one word. */
         deadLetterCode: components["schemas"]["Code"];
         /** @description Only those made then or later. */
         deadLetterSince: string;
@@ -5977,14 +5977,14 @@ export interface components {
     headers: {
         /** @description The version of what people edit or decide. It goes into `If-Match` of a change that is based on it. */
         ETag: string;
-        /** @description Where what the request made reads back. */
+        /** @description The path of the created resource. */
         Location: string;
         /**
          * @description The limits that the request counts to, as in draft-ietf-httpapi-ratelimit-headers: for each its name, how much it
          *     allows (q), and in how many seconds (w); without w, at the same time.
          */
         RateLimitPolicy: string;
-        /** @description What is left of each limit (r), and after how many seconds more is (t). */
+        /** @description The rest of each limit (r), and the seconds until there is more (t). */
         RateLimit: string;
         /** @description true if the time to wait was over before the action had ended. */
         Pending: "true";
@@ -6006,7 +6006,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found. */
+            /** @description The findings. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6149,7 +6149,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
-            /** @description Policy denies it. The action is on record, and its `policy.trace` says why. */
+            /** @description Policy denies it. The action is on record, and its `policy.trace` has the reasons. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6804,13 +6804,13 @@ export interface operations {
                 source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
                 tool?: components["parameters"]["inboxTool"];
-                /** @description Only what was proposed in this session. */
+                /** @description Only items proposed in this session. */
                 session?: components["parameters"]["inboxSession"];
-                /** @description Only what this automation proposed. */
+                /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
                 /** @description Only actions of these risks, with commas between. */
                 risk?: components["parameters"]["inboxRisk"];
-                /** @description Only what has, or has not, waited so long that more people should know. */
+                /** @description Only items that were, or were not, escalated. */
                 escalated?: components["parameters"]["inboxEscalated"];
                 /** @description Only what expires before this time. */
                 expires_before?: components["parameters"]["inboxExpiresBefore"];
@@ -6859,13 +6859,13 @@ export interface operations {
                 source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
                 tool?: components["parameters"]["inboxTool"];
-                /** @description Only what was proposed in this session. */
+                /** @description Only items proposed in this session. */
                 session?: components["parameters"]["inboxSession"];
-                /** @description Only what this automation proposed. */
+                /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
                 /** @description Only actions of these risks, with commas between. */
                 risk?: components["parameters"]["inboxRisk"];
-                /** @description Only what has, or has not, waited so long that more people should know. */
+                /** @description Only items that were, or were not, escalated. */
                 escalated?: components["parameters"]["inboxEscalated"];
                 /** @description Only what expires before this time. */
                 expires_before?: components["parameters"]["inboxExpiresBefore"];
@@ -6959,7 +6959,7 @@ export interface operations {
                     /** @description After how much of it the event `escalated` is written; 0s is never. */
                     escalate?: components["schemas"]["Duration"];
                     /**
-                     * @description `another` has whoever edited the arguments of an action not approve it. Left out, other rules decide; without such a rule anyone may, unless more than one person must agree.
+                     * @description `another` excludes a person who edited the arguments of an action from approving it. Left out, other rules decide; without such a rule anyone may, unless more than one person must agree.
                      * @enum {string}
                      */
                     edits?: "another";
@@ -7035,7 +7035,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found. */
+            /** @description The findings. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7219,7 +7219,7 @@ export interface operations {
                 source?: components["parameters"]["deadLetterSource"];
                 /** @description Only those of the tools of this pattern. */
                 tool?: components["parameters"]["deadLetterTool"];
-                /** @description What the last attempt came to, in one word. */
+                /** @description The code of the last attempt, in one word. */
                 code?: components["parameters"]["deadLetterCode"];
                 /** @description Only those made then or later. */
                 since?: components["parameters"]["deadLetterSince"];
@@ -7261,7 +7261,7 @@ export interface operations {
                 source?: components["parameters"]["deadLetterSource"];
                 /** @description Only those of the tools of this pattern. */
                 tool?: components["parameters"]["deadLetterTool"];
-                /** @description What the last attempt came to, in one word. */
+                /** @description The code of the last attempt, in one word. */
                 code?: components["parameters"]["deadLetterCode"];
                 /** @description Only those made then or later. */
                 since?: components["parameters"]["deadLetterSince"];
@@ -7299,7 +7299,7 @@ export interface operations {
                 source?: components["parameters"]["deadLetterSource"];
                 /** @description Only those of the tools of this pattern. */
                 tool?: components["parameters"]["deadLetterTool"];
-                /** @description What the last attempt came to, in one word. */
+                /** @description The code of the last attempt, in one word. */
                 code?: components["parameters"]["deadLetterCode"];
                 /** @description Only those made then or later. */
                 since?: components["parameters"]["deadLetterSince"];
@@ -7502,9 +7502,9 @@ export interface operations {
                 view?: "transitions" | "invocations";
                 /** @description Only events of these names, with commas between. */
                 kind?: string;
-                /** @description Only what is about this action. */
+                /** @description Only events of this action. */
                 action_id?: components["schemas"]["UUID"];
-                /** @description Only what is about actions of this session. */
+                /** @description Only events of actions of this session. */
                 session_id?: components["schemas"]["Name"];
                 /** @description Only those about actions of the tools of this pattern. */
                 tool?: components["schemas"]["ToolPattern"];
@@ -7555,7 +7555,7 @@ export interface operations {
                 automation_id?: components["schemas"]["Name"];
                 /** @description The workflow that it is a step of. */
                 workflow_id?: components["schemas"]["UUID"];
-                /** @description What the last attempt came to, in one word. */
+                /** @description The code of the last attempt, in one word. */
                 code?: components["schemas"]["Code"];
                 /** @description The way by which it came in. */
                 via?: components["schemas"]["Via"];
@@ -7741,7 +7741,7 @@ export interface operations {
                     session_id?: components["schemas"]["Name"];
                     /**
                      * @description The person behind it. The token is never more than the person, and is refused while the person is disabled.
-                     *     Nobody decides about what the same person's agents propose.
+                     *     Nobody may decide about proposals of their own agents.
                      */
                     operator_id?: components["schemas"]["UUID"];
                     scopes?: components["schemas"]["TokenScopes"];
@@ -7820,7 +7820,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description How long the old secret stays valid beside the new one; 0s if left out, at most 7d. */
+                    /** @description The time for which the old secret stays valid with the new one; the default is 0s, at most 7d. */
                     overlap?: components["schemas"]["Duration"];
                     /** @description How long the token is valid from now on, at most 3650d. Left out, its end stays as it is. */
                     expires_in?: components["schemas"]["Duration"];
@@ -8341,7 +8341,7 @@ export interface operations {
         parameters: {
             query?: {
                 kind?: components["schemas"]["ContactKind"];
-                /** @description What the values begin with, in normal form; upper and lower case are the same. */
+                /** @description The prefix of the values, in normal form; upper and lower case are the same. */
                 prefix?: string;
                 /** @description true to list entries too that no longer count. */
                 expired?: "true" | "false";
@@ -8629,7 +8629,7 @@ export interface operations {
     listPauses: {
         parameters: {
             query?: {
-                /** @description true to leave out what was lifted. */
+                /** @description true to leave out lifted pauses. */
                 active?: "true" | "false";
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
@@ -8680,13 +8680,13 @@ export interface operations {
                     scope: components["schemas"]["SettablePauseScope"];
                     subject?: components["schemas"]["LimitSubject"];
                     kill?: boolean;
-                    /** @description Why, for whoever finds it paused. */
+                    /** @description The reason, for people who find it paused. */
                     reason: string;
                 };
             };
         };
         responses: {
-            /** @description What is paused already. */
+            /** @description The existing pause. */
             200: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -8696,7 +8696,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pause"];
                 };
             };
-            /** @description What is paused now. */
+            /** @description The new pause. */
             201: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -9294,7 +9294,7 @@ export interface operations {
                     until?: string;
                     tool?: components["schemas"]["ToolPattern"];
                     policy: components["schemas"]["PolicyDocument"];
-                    /** @description Risks and effect classes of tools to try; what is left out stays as it is. */
+                    /** @description Risks and effect classes of tools to try; omitted ones are unchanged. */
                     overrides?: {
                         tool: components["schemas"]["ToolName"];
                         risk?: components["schemas"]["ToolRisk"];
@@ -9307,7 +9307,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What the page came to. */
+            /** @description The result of the page. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10445,7 +10445,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Who is logged in, as getMe says it. */
+            /** @description The logged-in person, as in getMe. */
             200: {
                 headers: {
                     "Set-Cookie"?: string;
@@ -10844,7 +10844,7 @@ export interface operations {
                     source: components["schemas"]["Slug"];
                     /**
                      * @description Names of events: the three of an invocation, and kinds of transitions. For a webhook that names none the
-                     *     three; for Slack action_approval_request. What is asked for as both comes once, as the former.
+                     *     three; for Slack action_approval_request. An event that matches both is sent once, as the former.
                      */
                     kinds?: string[];
                     /** @description Which tools, as source:name; either may be a star. Left out, all, and events that are about no tool. */
@@ -10970,7 +10970,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was taken. For a form that was not, what it is to show. */
+            /** @description It was accepted. For a form that was not, the text to show. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11133,7 +11133,7 @@ export interface operations {
                     session_id?: components["schemas"]["Name"];
                     risk?: components["schemas"]["Risk"];
                     /**
-                     * @description required asks for a person, whatever policy says.
+                     * @description required always needs approval, even if policy allows the call.
                      * @enum {string}
                      */
                     approval?: "auto" | "required";
@@ -11229,7 +11229,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
-            /** @description Too many requests. Try again after the time that Retry-After says. */
+            /** @description Too many requests. Try again after the time in Retry-After. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
@@ -11251,7 +11251,7 @@ export interface operations {
                 };
             };
             503: components["responses"]["Busy"];
-            /** @description What is wrong; with the execution, if there is one on record. */
+            /** @description The problem; with the execution, if one is stored. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -11378,7 +11378,7 @@ export interface operations {
                     module?: components["schemas"]["NamePart"];
                     entity?: components["schemas"]["NamePart"];
                     action?: components["schemas"]["NamePart"];
-                    /** @description What a call changes, each in a few words; an empty list says nothing. */
+                    /** @description The effects of a call, each in a few words; an empty list means none. */
                     side_effects?: string[];
                     reversal?: components["schemas"]["Reversal"];
                 };
@@ -12348,7 +12348,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page. Its steps are without what they answered. */
+            /** @description A page. Its steps are without their answers. */
             200: {
                 headers: {
                     [name: string]: unknown;

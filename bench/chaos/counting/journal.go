@@ -100,7 +100,7 @@ func (c *Counts) add(e event) error {
 	case rejected:
 		c.Rejected++
 	default:
-		return fmt.Errorf("there is no event %q", e.What)
+		return fmt.Errorf("unknown event %q", e.What)
 	}
 	return nil
 }

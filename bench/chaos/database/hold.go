@@ -34,7 +34,7 @@ const (
 )
 
 // Hold is a database that is held up: either no statement can claim or settle,
-// because of a lock on the outbox that lets only readers pass, or no commit is
+// because of a lock on the outbox that admits only readers, or no commit is
 // confirmed, because each waits for a standby that does not exist.
 type Hold struct {
 	server *Server

@@ -229,7 +229,8 @@ func (c cluster) updates(t *testing.T) {
 	if got := c.leastDuring(t, `[`+second+`, `+taking+`]`); got >= replicas {
 		t.Errorf("a rolling update that takes three away first had %d available, and fewer than %d is what the test should see", got, replicas)
 	}
-	// The template stays, so that the strategy comes back without another update.
+	// The template is unchanged, so the strategy is restored without another
+	// update.
 	back, err := c.base.Patched("Deployment/"+worker, `[`+second+`]`)
 	if err != nil {
 		t.Fatal(err)

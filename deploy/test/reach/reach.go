@@ -61,7 +61,7 @@ func (p Peer) traffic() *matcher.TrafficPeer {
 }
 
 // Outsiders are the peers that no combination renders. Those in the cluster have
-// addresses that no policy names, apart from other.
+// addresses that no policy names, except for other.
 func Outsiders() []Peer {
 	pod := func(name, namespace, address string, labels map[string]string) Peer {
 		return Peer{Name: name, Namespace: namespace, Address: address, Labels: labels}

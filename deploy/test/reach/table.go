@@ -65,7 +65,7 @@ func Table(document string) ([]Row, error) {
 		}
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s: %w", heading, errors.New("there is no table"))
+		return nil, fmt.Errorf("%s: %w", heading, errors.New("no table below it"))
 	}
 	return rows, nil
 }

@@ -1,6 +1,6 @@
 // Package rendered makes the Kubernetes objects of deploy/k8s as kustomize
 // makes them for an operator, and reads them strictly. It changes no file: a
-// test that wants a faulty manifest patches the objects in memory.
+// test of a faulty manifest patches the objects in memory.
 package rendered
 
 import (

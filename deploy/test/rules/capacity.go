@@ -200,7 +200,7 @@ func replicasOnce(_ Facts, t rendered.Typed) []string {
 	for _, s := range scalers(t) {
 		at := slices.IndexFunc(t.Deployments, func(d *appsv1.Deployment) bool { return d.Name == s.deployment })
 		if at < 0 {
-			broken = append(broken, fmt.Sprintf("%s: there is no Deployment %s", s.object, s.deployment))
+			broken = append(broken, fmt.Sprintf("%s: no Deployment %s", s.object, s.deployment))
 		} else if t.Deployments[at].Spec.Replicas != nil {
 			broken = append(broken, fmt.Sprintf("%s: Deployment/%s has replicas too, so that each apply resets what the autoscaler set", s.object, s.deployment))
 		}

@@ -18,9 +18,9 @@ const (
 	model   = "Deployment/countersign-model"
 	doctor  = "CronJob/countersign-doctor"
 	migrate = "Job/countersign-migrate-v0-1-0"
-	// scaler is a ScaledObject, but for its end.
+	// scaler is a ScaledObject without its end.
 	scaler = `{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "extra"}, "spec": {"scaleTargetRef": {"name": "countersign-worker"}`
-	// autoscaler is a HorizontalPodAutoscaler, but for its end.
+	// autoscaler is a HorizontalPodAutoscaler without its end.
 	autoscaler = `{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "extra"}, "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "countersign-worker"}`
 )
 
@@ -44,7 +44,7 @@ func controls() map[string][]renderedtest.Control {
 		},
 		"variables are those of the program": {
 			on(api, `[{"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "COUNTERSIGN_GRACE", "value": "45s"}}]`, "sets COUNTERSIGN_GRACE, which the help of api does not name"),
-			on(worker, `[{"op": "replace", "path": "/spec/template/spec/containers/0/envFrom/0/configMapRef/name", "value": "gone"}]`, "there is no ConfigMap gone"),
+			on(worker, `[{"op": "replace", "path": "/spec/template/spec/containers/0/envFrom/0/configMapRef/name", "value": "gone"}]`, "no ConfigMap gone"),
 			on(doctor, `[{"op": "add", "path": "/spec/jobTemplate/spec/template/spec/containers/0/env/-", "value": {"name": "COUNTERSIGN_LISTEN", "value": ":1"}}]`, "sets COUNTERSIGN_LISTEN"),
 		},
 		"required variables are set": {
@@ -60,7 +60,7 @@ func controls() map[string][]renderedtest.Control {
 		},
 		"an autoscaler alone sets replicas": {
 			{With: "hpa", Target: worker, Patch: `[{"op": "add", "path": "/spec/replicas", "value": 2}]`, Want: "has replicas too"},
-			{With: "hpa", Target: "HorizontalPodAutoscaler/countersign-worker", Patch: `[{"op": "replace", "path": "/spec/scaleTargetRef/name", "value": "workers"}]`, Want: "there is no Deployment workers"},
+			{With: "hpa", Target: "HorizontalPodAutoscaler/countersign-worker", Patch: `[{"op": "replace", "path": "/spec/scaleTargetRef/name", "value": "workers"}]`, Want: "no Deployment workers"},
 		},
 		"one autoscaler for a Deployment": {
 			{With: "hpa", Patch: scaler + `}}`, Want: "both scale Deployment/countersign-worker"},

@@ -192,11 +192,11 @@ func variablesKnown(f Facts, t rendered.Typed) []string {
 	ours(t, func(w rendered.Workload, c corev1.Container, program string) {
 		env := environmentOf(t, c)
 		for _, name := range env.missing {
-			broken = append(broken, fmt.Sprintf("%s: there is no ConfigMap %s", w, name))
+			broken = append(broken, fmt.Sprintf("%s: no ConfigMap %s", w, name))
 		}
 		known, ok := f.Variables[program]
 		if !ok {
-			broken = append(broken, fmt.Sprintf("%s: container %s runs %q, which is no program with a known help", w, c.Name, program))
+			broken = append(broken, fmt.Sprintf("%s: container %s runs %q, whose help is unknown", w, c.Name, program))
 			return
 		}
 		names := slices.Concat(slices.Collect(maps.Keys(env.values)), slices.Collect(maps.Keys(env.secrets)))

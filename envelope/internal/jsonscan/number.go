@@ -100,16 +100,16 @@ func appendNumber(dst, text []byte) ([]byte, bool) {
 	return dst, len(dst)-start <= maxNumber
 }
 
-// fits reports whether a number that is not zero has a float64 next to it that is
-// neither infinite nor zero. Most programs read numbers as such, people's browsers
-// among them: of another number, they would show and send something else.
+// fits reports whether a number other than zero has a nearest float64 that is
+// neither infinite nor zero. Most programs, browsers included, read numbers as
+// float64 and would show and send another value.
 func fits(text []byte) bool {
 	f, err := strconv.ParseFloat(string(text), 64)
 	return err == nil && f != 0
 }
 
-// decimal takes an unsigned number apart into its digits, without zeros at
-// either end, and the place of the point before or after them.
+// decimal splits an unsigned number into its digits, without zeros at either
+// end, and the position of the point before or after them.
 func decimal(digits, text []byte) (_ []byte, point int, ok bool) {
 	if e := bytes.IndexAny(text, "eE"); e >= 0 {
 		var err error

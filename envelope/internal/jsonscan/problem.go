@@ -120,8 +120,8 @@ func (s *Scanner) nameOf(st step) []byte {
 	return name.Text()
 }
 
-// extend appends a name to a pointer. A pointer that becomes too long stays as
-// it is.
+// extend appends a name to a pointer. A pointer that would be too long is
+// returned unchanged.
 func extend(pointer, name []byte) []byte {
 	if len(name) > maxName || len(pointer)+1+2*len(name) > maxPointer {
 		return pointer

@@ -77,10 +77,9 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 type Approval struct {
 	// Note is stored in the audit log and shown to the agent.
 	Note string
-	// IfMatch is the ETag of the action as the approver saw it. If it is set,
-	// and the action has another by now, the error is fault.Stale; if it is
-	// empty, and the action was edited after it was proposed, the error is
-	// fault.Unconditional.
+	// IfMatch is the ETag of the action as the approver saw it. If it is set and
+	// outdated, the error is fault.Stale; if it is empty and the action was edited
+	// after its proposal, the error is fault.Unconditional.
 	IfMatch string
 	// Args, if set, replaces the proposed arguments.
 	Args json.RawMessage

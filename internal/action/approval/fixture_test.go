@@ -107,7 +107,7 @@ func (o fixture) decider(name string) approval.Decider {
 	return by
 }
 
-// person is a decider whom every token of the name belongs to.
+// person is a decider with all tokens of the name.
 func (o fixture) person(name string) approval.Decider {
 	by := o.decider(name)
 	by.Person = uuid.NewSHA1(uuid.UUID(o.tenant), []byte(name))
@@ -123,7 +123,7 @@ func (o fixture) review(needed int) {
 	})
 }
 
-// grant approves an envelope as it is.
+// grant approves the current version of an envelope.
 func (o fixture) grant(by approval.Decider, id envelope.ActionID, note string) error {
 	_, err := o.service.Approve(o.t.Context(), by, id, approval.Approval{Note: note})
 	return err
@@ -158,7 +158,7 @@ func message(args string) *envelope.Proposal {
 	}
 }
 
-// accept hands one proposal in.
+// accept accepts one proposal.
 func (o fixture) accept(p *envelope.Proposal) intake.Answer {
 	o.t.Helper()
 	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent", Names: identity.EveryName()}, []*envelope.Proposal{p})

@@ -55,8 +55,8 @@ type InboxItem struct {
 	// Title is the tool's own.
 	Title  string
 	Effect envelope.Effect
-	// Recipients are whom the shown arguments address, by the tool's pointers.
-	// RecipientsCut reports whether there are more.
+	// Recipients are the recipients in the shown arguments, by the tool's
+	// pointers. RecipientsCut reports whether there are more.
 	Recipients    []string
 	RecipientsCut bool
 	// Bucket is the rate bucket that it goes through.
@@ -68,7 +68,7 @@ type InboxItem struct {
 	Refused wire.ProblemCode
 	// Since is the time of the proposal or, for an unknown outcome, of its end.
 	Since time.Time
-	// ExpiresAt is until when it can be decided; zero where it does not end.
+	// ExpiresAt is the end of the time to decide; zero if there is none.
 	ExpiresAt time.Time
 	// Needed and Given count the people who must agree, and do, ApprovedBy
 	// names those.

@@ -72,7 +72,7 @@ func (o fixture) race(id envelope.ActionID, refusals []fault.Kind, moves ...move
 	return done
 }
 
-// agrees holds everything that is on record about an envelope together.
+// agrees checks that all records of an envelope are consistent.
 func (o fixture) agrees(id envelope.ActionID, want envelope.Approval, votes int) {
 	o.t.Helper()
 	type record struct {

@@ -94,8 +94,8 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	return answers, err
 }
 
-// AcceptCounted is Accept that also returns how much the submitter's session has
-// left afterwards of the limits that its proposals count to.
+// AcceptCounted is Accept that also returns the remaining limits of the
+// submitter's session, those that its proposals count to.
 func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, []fault.Quota, error) {
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)

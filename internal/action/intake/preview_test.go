@@ -32,7 +32,7 @@ func (d fixture) preview(p *envelope.Proposal) intake.Preview {
 	return v
 }
 
-// spoke are the gates that speak against a proposal, with their codes.
+// spoke returns the gates that do not pass, with their codes.
 func spoke(v intake.Preview) (words []string) {
 	for _, w := range v.Prediction.Gates {
 		if w.Result != string(preflight.Pass) {

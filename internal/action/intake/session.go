@@ -103,7 +103,7 @@ func (u *usage) pendingQuota() fault.Quota {
 	return fault.Quota{Name: "session-pending", Max: u.limits.Pending, Left: max(0, u.limits.Pending-u.pending), Reset: u.pendingIn}
 }
 
-// quotas returns how much the session has left of the limits that were counted.
+// quotas returns the session's remaining limits, those that were counted.
 func (u *usage) quotas(countedPending bool) (quotas []fault.Quota) {
 	if u.limits.Minute > 0 {
 		quotas = append(quotas, u.minuteQuota())

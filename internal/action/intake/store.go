@@ -182,7 +182,7 @@ func lockUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session
 	return u, nil
 }
 
-// setUsage stores a session's use, where the limits did not allow all that
+// setUsage corrects a session's use if the limits did not allow all that
 // lockUsage counted.
 func setUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{

@@ -21,9 +21,9 @@ type Submitter struct {
 	// Token identifies the submitter, so that nobody approves their own proposal;
 	// the zero UUID is the system itself.
 	Token uuid.UUID
-	// Person is the person behind the token, the same for all their tokens: no grant of
-	// theirs covers the proposals. Zero is as if the token were all that is
-	// known of them.
+	// Person is the person behind the token, the same for all their tokens: none of
+	// their grants covers the proposals. Zero means unknown; the token then stands for
+	// the person.
 	Person uuid.UUID
 	// Operator is the person in the audit log; zero if unknown.
 	Operator uuid.UUID

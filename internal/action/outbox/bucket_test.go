@@ -131,9 +131,9 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 				waits := fx.due(b).DueIn
 				granted += len(fx.ask(b, 200))
 				want += s.want
-				// The database's clock goes on during the steps. No step is within half
-				// a second of a permit, so that only a slow machine adds some, and never
-				// more than the rate gives for the time that has passed.
+				// The database's clock advances during the steps. No step is within half a
+				// second of a permit, so only a slow machine adds permits, and never more than
+				// the rate allows for the elapsed time.
 				elapsed, extra := time.Since(began), 0
 				if elapsed > 500*time.Millisecond {
 					extra = int(elapsed/interval) + 1

@@ -153,7 +153,7 @@ const (
 	WaitsStart = "not_started"
 	// WaitsNotBefore: the proposal is not to begin sooner.
 	WaitsNotBefore = "not_before"
-	// WaitsTurn: it is due, and nothing speaks against it.
+	// WaitsTurn: it is due, and nothing holds it back.
 	WaitsTurn = "turn"
 )
 

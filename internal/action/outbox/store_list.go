@@ -127,8 +127,8 @@ func texts[T ~string](all []T) []string {
 	return made
 }
 
-// between adds the places that are gone through, and their order: those after one,
-// up to another if that is not nil.
+// between adds the scanned positions and their order: those after one, up to
+// another if that is not nil.
 func (s *selection) between(f *Filter, until *uuid.UUID) {
 	after, upTo, order, start := "<", ">=", "DESC", uuid.Max
 	if f.Oldest {

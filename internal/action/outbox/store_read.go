@@ -201,7 +201,7 @@ func utcOrZero(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// CodeUndone is the code of an envelope that was taken back in time.
+// CodeUndone is the code of an envelope that was undone before it was sent.
 const CodeUndone = envelope.CodeUndone
 
 // Undo cancels an envelope that cannot have been sent yet, whether it is

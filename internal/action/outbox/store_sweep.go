@@ -73,9 +73,9 @@ type SweepCursor struct {
 	action envelope.ActionID
 }
 
-// Step does the next bounded part of a sweep in its own transaction, and returns
-// the place to go on; ended reports whether this round of the sweep is over. Whether
-// something is left, because a worker holds it, the next round finds out.
+// Step does the next bounded part of a sweep in its own transaction, and returns the
+// position to continue at; ended reports whether this round of the sweep is over.
+// The next round finds rows that were left because a worker held them.
 func (s *Sweep) Step(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (next SweepCursor, ended bool, err error) {
 	if s.kill {
 		return s.cancel(ctx, tx, from, most)

@@ -152,7 +152,7 @@ func (c *stress) settleAll(ctx context.Context, items []outbox.Item, leases []ou
 	return err
 }
 
-// run has n workers at it, and the others for as long as they are.
+// run runs n workers, and the others until these end.
 func (c *stress) run(n int, returns bool, others ...func(ctx context.Context) error) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
@@ -222,7 +222,7 @@ func TestWorkersOperatorsAndSweepsDoNotDeadlock(t *testing.T) {
 	var next atomic.Int32
 
 	c.run(8, true,
-		func(ctx context.Context) error { // an operator who cannot make up their mind
+		func(ctx context.Context) error { // an operator who pauses and resumes in a loop
 			b := limits.Bucket{Name: "changing", Concurrency: 3 + rand.IntN(3)}
 			return api(ctx, func(tx pgx.Tx) error { return limits.PutBucket(ctx, tx, c.Tenant, b, "ada") })
 		},

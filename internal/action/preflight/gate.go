@@ -21,7 +21,7 @@ type Result string
 
 // The results.
 const (
-	// Pass: nothing speaks against the call.
+	// Pass: no check prevents the call.
 	Pass Result = "pass"
 	// Skip: the call must not be made, now or later.
 	Skip Result = "skip"

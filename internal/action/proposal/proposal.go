@@ -83,7 +83,7 @@ func (t *Taker) Step(ctx context.Context) (more bool, pause time.Duration, err e
 	case err == nil:
 		return true, found.pause, nil
 	}
-	// Other logins go on.
+	// Other logins continue.
 	t.log.WarnContext(ctx, "proposals of a database login held", slog.String("tenant_id", found.tenant.String()), slog.String("login", found.name), slog.Any("error", err))
 	return true, errorPause, postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, found.id, errorPause) })
 }
@@ -209,8 +209,8 @@ func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers [
 	if n := len(event.Items); n >= manyRefused {
 		l.pause = time.Duration(n) * time.Millisecond
 	}
-	// A plan that was made for an empty table reads all that a tenant has. For many
-	// rows that costs less than planning with as many values.
+	// A plan for an empty table reads all rows of a tenant. With many rows that
+	// costs less than planning for the actual values.
 	if len(done) < manyRefused {
 		if err := postgres.PlanAnew(ctx, tx); err != nil {
 			return err

@@ -596,7 +596,7 @@ func TestWithoutWorkersALoginCannotFillTheTable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec("UPDATE db_logins SET waiting_max = 20000 WHERE login_id = $1", f.app.id)
-	for range 100 { // and goes on after errors
+	for range 100 { // and continues after errors
 		_, err := f.app.Exec(t.Context(), "SELECT countersign.propose_many(array_agg($1::jsonb)) FROM generate_series(1, 500)", note)
 		if err != nil && code(err) != "53400" {
 			t.Fatal(err)

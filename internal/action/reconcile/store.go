@@ -103,8 +103,8 @@ func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unre
 	})
 }
 
-// settle resolves a call, or stores the result and when the next read is due. A
-// call that was resolved meanwhile stays as it is.
+// settle resolves a call, or stores the result and the time of the next read. A
+// call that was resolved meanwhile is unchanged.
 func settle(ctx context.Context, tx pgx.Tx, r *unresolvedCall, v decision) error {
 	if v.resolve {
 		err := deadletter.Resolve(ctx, tx, r.lease.Tenant, r.lease.Action, deadletter.Resolution{

@@ -133,8 +133,8 @@ func holdsRedaction(value any) bool {
 	return anyText(value, func(string) bool { return false }, func(text string) bool { return strings.Contains(text, markRedacted) })
 }
 
-// anyText reports whether name or text holds for a member's name or a text
-// anywhere in a value.
+// anyText reports whether name or text returns true for a member's name or a
+// text anywhere in a value.
 func anyText(value any, name, text func(string) bool) bool {
 	switch v := value.(type) {
 	case string:

@@ -186,7 +186,7 @@ func (f *fixture) settle(out outcome) (calls []string) {
 	return calls
 }
 
-// done proposes a call and has it end.
+// done proposes a call and ends it.
 func (f *fixture) done(tool, args string, out outcome) envelope.ActionID {
 	f.t.Helper()
 	id := f.propose(tool, args, envelope.EmployeeID{})

@@ -242,8 +242,8 @@ func (c *call) again() bool {
 	return false
 }
 
-// refuseAgain returns why a last reversal without an effect is in the way of
-// another.
+// refuseAgain returns the reason why a last reversal without an effect
+// prevents another.
 func (c *call) refuseAgain() error {
 	switch c.phase {
 	case envelope.PhaseFailed:

@@ -310,7 +310,7 @@ type post struct {
 	}
 }
 
-// texts are all that a message shows.
+// texts are all texts of a message.
 func (p post) texts() []string {
 	all := []string{p.Text}
 	for _, b := range p.Blocks {

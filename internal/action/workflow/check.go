@@ -295,7 +295,7 @@ func textOf(err error) string {
 	return "it was refused"
 }
 
-// Request is a workflow as it is submitted.
+// Request is a submitted workflow.
 type Request struct {
 	// ExternalID is the submitter's own name for the workflow, which makes it
 	// safe to submit again. A dry run needs none.

@@ -164,8 +164,8 @@ func (t *tick) pause(ctx context.Context, wait time.Duration) error {
 	return writeEvent(ctx, t.tx, t.b, "workflow")
 }
 
-// state reads the state of an action. A step of an atomic workflow that failed is
-// taken out of the dead letters first: its workflow goes on without it, and a
+// state reads the state of an action. A failed step of an atomic workflow is
+// first removed from the dead letters: its workflow continues without it, and a
 // replay would repeat the reverted effects.
 func (t *tick) state(ctx context.Context, id envelope.ActionID) actionState {
 	if f, ok := t.known[id]; ok {
@@ -236,9 +236,9 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 	return 0, nil
 }
 
-// revert proposes the reversal of a step. It is Countersign's own proposal, in
-// the name of who proposed the workflow, so that they do not approve it
-// themselves; neither their tools nor their limits bound it.
+// revert proposes the reversal of a step. It is Countersign's own proposal, on
+// behalf of the workflow's proposer, so that they do not approve it
+// themselves; neither their tools nor their limits apply to it.
 func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	s := &t.b.Steps[i]
 	p, failed := s.reversal(t.state(ctx, *s.Action))

@@ -53,7 +53,7 @@ const (
 	backAbandoned
 )
 
-// plan is a workflow, and all that will happen to it.
+// plan is a workflow and its future events.
 type plan struct {
 	atomic bool
 	steps  []planStep
@@ -148,7 +148,7 @@ func (p plan) model() (stands string, calls []string) {
 	return strings.Join(append([]string{state + ":"}, states...), " "), calls
 }
 
-// request is the plan as it is submitted.
+// request is the submitted form of the plan.
 func (p plan) request() workflow.Request {
 	var all []string
 	for i, s := range p.steps {

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// inputScope returns the references that the inputs of a step may hold. Agents
-// write inputs, so a text such as "$5 each" stays as it is.
+// inputScope returns the references that the inputs of a step may contain.
+// Agents write inputs, so a text such as "$5 each" is kept.
 func inputScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Steps}, LooseText: true}
 }

@@ -96,8 +96,8 @@ func isHelper(pkg string) bool { return strings.HasSuffix(path.Base(pkg), "test"
 // within reports whether a package is under a folder, or is it.
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
-// called returns the name of a call's function as it is written, such as
-// t.Skip or panic.
+// called returns the name of a call's function as written, such as t.Skip or
+// panic.
 func called(call *ast.CallExpr) string {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:

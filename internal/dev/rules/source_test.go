@@ -218,7 +218,7 @@ func docSource(group *ast.CommentGroup) string {
 	return b.String()
 }
 
-// cell reports whether a variable is of a kind that is there to be changed.
+// cell reports whether a variable is of a kind meant to be changed.
 func cell(vars *ast.ValueSpec) bool {
 	for _, part := range append(slices.Clone(vars.Values), vars.Type) {
 		if part == nil {

@@ -138,7 +138,7 @@ func (c *cluster) create(ctx context.Context, template string) (string, error) {
 const (
 	anyPrefix      = "countersign_test_"
 	templatePrefix = anyPrefix + "template_" // migrated, never written to
-	sharedPrefix   = anyPrefix + "shared_"   // for Tx; nothing is ever committed
+	sharedPrefix   = anyPrefix + "shared_"   // for Tx; nothing is committed
 	draftPrefix    = anyPrefix + "draft_"    // a template in the making
 	runPrefix      = anyPrefix + "run_"      // one test's own
 )

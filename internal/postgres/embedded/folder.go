@@ -115,8 +115,8 @@ func (f *folder) claim() error {
 	if running {
 		return &RunningError{Dir: f.dir, Pid: pid}
 	}
-	// PostgreSQL would take any process that has the old id by now for a
-	// running server, and would not start.
+	// PostgreSQL would take any process with the old id for a running server, and
+	// would not start.
 	if err := os.Remove(f.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the process id of a server that is gone: %w", err)
 	}

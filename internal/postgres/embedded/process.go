@@ -53,7 +53,7 @@ func (p *process) stop(ctx context.Context, mode Mode) Mode {
 		mode = killed
 	}
 	if mode == killed {
-		// Its children notice that their parent is gone.
+		// Its children detect the end of their parent.
 		_ = p.cmd.Process.Kill() // the only error is that it has ended
 		<-p.done
 	}

@@ -114,7 +114,7 @@ func same(a, b any) bool {
 	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
 }
 
-// either returns the value that is there.
+// either returns the value that is not nil.
 func either[T any](was, is *T) T {
 	if was != nil {
 		return *was

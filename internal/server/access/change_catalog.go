@@ -157,7 +157,7 @@ func loosensToolRule(was, is *limits.ToolRule) bool {
 	return !containsAll(*after.Recipients, *before.Recipients)
 }
 
-// containsAll reports whether a list has all that another one has.
+// containsAll reports whether list contains all elements of other.
 func containsAll(list, other []string) bool {
 	return !slices.ContainsFunc(other, func(text string) bool { return !slices.Contains(list, text) })
 }

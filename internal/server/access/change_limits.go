@@ -148,8 +148,8 @@ func employeesByID(all []limits.Employee) map[envelope.EmployeeID]limits.Employe
 	return byID
 }
 
-// entryOf returns the entry that holds for an employee: its own, or that of all
-// others; nil if there is neither.
+// entryOf returns the entry that applies to an employee: its own, or that of
+// all others; nil if there is neither.
 func entryOf(all map[envelope.EmployeeID]limits.Employee, id envelope.EmployeeID) *limits.Employee {
 	if e, ok := all[id]; ok {
 		return &e

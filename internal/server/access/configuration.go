@@ -33,7 +33,7 @@ type Configuration struct {
 	Pauses        []wire.Pause
 }
 
-// ReadConfiguration reads the configuration of a tenant as it is in the
+// ReadConfiguration reads the current configuration of a tenant in the
 // transaction.
 func ReadConfiguration(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Configuration, error) {
 	var c Configuration

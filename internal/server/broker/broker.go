@@ -1,6 +1,6 @@
-// Package broker reads a tenant's events, once for everybody in the process who
-// waits for them, and hands them to streams of events and to waits for single
-// actions. It does not decide who may see an event (access).
+// Package broker reads a tenant's events, once for all waits in the process,
+// and sends them to streams of events and to waits for single actions. It does
+// not decide who may see an event (access).
 package broker
 
 import (

@@ -23,7 +23,7 @@ type topic struct {
 	users int
 	left  time.Time
 	stop  context.CancelFunc
-	// ready is closed once at, the last event that was handed out, is known.
+	// ready is closed once at, the last event that was sent, is known.
 	ready       chan struct{}
 	at          audit.Position
 	subscribers map[*Subscriber]struct{}
@@ -41,7 +41,7 @@ type topic struct {
 func (t *topic) wake() {
 	select {
 	case t.woken <- struct{}{}:
-	default: // a value is there that was not received yet
+	default: // a value was not received yet
 	}
 }
 
@@ -180,8 +180,9 @@ func (b *Broker) publish(ctx context.Context, t *topic, events Batch) error {
 	return nil
 }
 
-// handOut hands out a batch. It reports false, and does nothing, if there are
-// subscribers and the batch has no subjects: waits need none.
+// handOut sends a batch to the subscribers. It returns false, and does
+// nothing, if there are subscribers and the batch has no subjects: waits need
+// none.
 func (b *Broker) handOut(t *topic, events Batch) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +218,7 @@ func (t *topic) notify(action envelope.ActionID) {
 	for wait := range t.waits[action] {
 		select {
 		case wait <- struct{}{}:
-		default: // a value is there that was not received yet
+		default: // a value was not received yet
 		}
 	}
 }

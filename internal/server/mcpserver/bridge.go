@@ -39,11 +39,10 @@ type BridgeConfig struct {
 // ErrBridgeToken is the error of a token that the server does not accept.
 var ErrBridgeToken = errors.New("the server does not accept the token")
 
-// Bridge serves one client that speaks MCP over its standard streams by passing
-// everything on to a Server over HTTP, until the client closes its stream or
-// ctx ends. The error is ErrBridgeToken, that the server cannot be reached at
-// the start, or that of ctx. A later error is the answer to the call that it
-// happened to.
+// Bridge serves one MCP client over its standard streams by forwarding
+// everything to a Server over HTTP, until the client closes its stream or ctx
+// ends. The error is ErrBridgeToken, that of an unreachable server at the
+// start, or that of ctx. Later errors are answers to the calls that failed.
 func Bridge(ctx context.Context, cfg BridgeConfig) error {
 	b := &bridge{cfg: cfg, transport: &bearerTransport{token: cfg.Token, next: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,

@@ -182,7 +182,7 @@ func (ts *tokenServer) failed(ctx context.Context, err error) (*sdk.CallToolResu
 // internal logs an error and returns an internal error of the protocol.
 func (ts *tokenServer) internal(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err // the client has left, and is not answered
+		return err // the client has left, and gets no answer
 	}
 	ts.Log.ErrorContext(ctx, what, slog.String("tenant_id", ts.by.Tenant.String()), slog.Any("error", err))
 	return protocolError(jsonrpc.CodeInternalError, "internal error")
@@ -211,9 +211,9 @@ func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id 
 	return ts.answer(v, a.known), nil
 }
 
-// await returns an action when it has ended, when it is clear that it will not
-// end in time, when the time is over, or when the Server closes. notify is
-// called whenever the action was read. The error is that of ctx, or of reading.
+// await returns an action when it has ended, when it cannot end in time, when
+// the time is over, or when the Server closes. It calls notify after every read
+// of the action. The error is that of ctx, or of reading.
 func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait time.Duration, scheduled bool, notify func(context.Context, outbox.View)) (v outbox.View, err error) {
 	if !scheduled {
 		if v, err = ts.readAction(ctx, id); err != nil || envelope.Ended(v.Envelope.Result.Status) {
@@ -245,8 +245,8 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 	return v, err
 }
 
-// waitsTooLong reports whether an action waits for something that does not
-// happen in time. A person may decide at any moment.
+// waitsTooLong reports whether an action waits for an event that cannot happen
+// in time. A person may decide at any moment.
 func waitsTooLong(v outbox.View, until time.Time) bool {
 	return v.WaitsFor != "" && v.WaitsFor != outbox.WaitsApproval && v.WaitsFor != preflight.CodePaused && v.WaitsUntil.After(until)
 }

@@ -76,7 +76,7 @@ func FuzzToolResult(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"`+strings.Repeat("a", 600)+`"}]}`), 256)
 	f.Fuzz(func(t *testing.T, raw []byte, limit int) {
 		if !json.Valid(raw) {
-			return // only JSON is ever stored
+			return // only JSON is stored
 		}
 		res, ok := toolResult(redact.Truncate(raw, limit%4096))
 		if !ok {

@@ -22,7 +22,7 @@ type answer struct {
 	body   string
 }
 
-// send sends a request as it is; header holds names and values in turn.
+// send sends a request unchanged; header alternates names and values.
 func (h *fixture) send(method, token, body string, header ...string) answer {
 	h.t.Helper()
 	res := h.open(h.t.Context(), method, token, body, header...)
@@ -178,7 +178,7 @@ func (f *tenantFixture) inUse(token, id, to string) (leave func()) {
 	res := f.open(ctx, "POST", token,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+nameWrite+`","arguments":{"to":"`+to+`"},"_meta":{"progressToken":1}}}`,
 		"Mcp-Session-Id", id)
-	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it waits by now
+	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it is waiting now
 		f.t.Fatal(err)
 	}
 	return func() {
@@ -260,8 +260,8 @@ func TestIdleSessionsAreClosed(t *testing.T) {
 	token := f.agent.Token.Text()
 	id := f.session(token)
 
-	// A stream ends with its session, which is forgotten a moment later; a
-	// request that comes in between still finds it.
+	// A stream ends with its session, which is removed shortly after; a request in
+	// between still finds it.
 	var stream, gone answer
 	for range 10 {
 		stream = f.send("GET", token, "", "Mcp-Session-Id", id)
@@ -284,7 +284,7 @@ func TestDroppedConnectionStopsTheWait(t *testing.T) {
 	res := f.open(ctx, "POST", token,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+nameWrite+`","arguments":{"to":"ada"},"_meta":{"progressToken":1}}}`,
 		"Mcp-Session-Id", id)
-	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it waits by now
+	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // it is waiting now
 		t.Fatal(err)
 	}
 	cancel()

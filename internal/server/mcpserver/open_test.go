@@ -26,7 +26,7 @@ func TestWaitsOfATokenAreLimitedOverMCP(t *testing.T) {
 		f.mcp.Waits = request.NewOpenLimit("waits", 1)
 		c, other := f.connect(f.agent, version), f.connect(f.other, version)
 		first := c.start(t.Context(), nameWrite, object{"to": "ada"})
-		c.nextProgress() // it waits by now
+		c.nextProgress() // it is waiting now
 		open := f.only()
 
 		second := c.call(nameWrite, object{"to": "bob"}).wants(t, "pending", false).id(t)

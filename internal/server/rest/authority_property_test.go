@@ -20,8 +20,8 @@ import (
 // a longer search.
 const authoritySequences = 24
 
-// authoritySources are the sources that steps make, change and delete: mail,
-// which is there, and another one, perhaps at the same address.
+// authoritySources are the sources that steps create, change and delete: mail,
+// which exists, and another one, perhaps at the same address.
 var authoritySources = []string{"mail", "alias"}
 
 // authorityStep is a call by one of the callers.
@@ -165,7 +165,7 @@ type authorityTenant struct {
 	*tenantFixture
 	owner *client
 	below []*client
-	// person is a person below, whom steps set.
+	// person is a person without policy:write, whom steps change.
 	person uuid.UUID
 	// tools are the tools that sources list.
 	tools []source.Tool

@@ -41,7 +41,7 @@ func mcpSource(port string, more ...object) object {
 	return body
 }
 
-// accept has a client accept a source as it is.
+// accept accepts the current state of a source for a client.
 func (c *client) accept(f *tenantFixture, source string) answer {
 	f.t.Helper()
 	return c.send("POST", "/api/v1/sources/"+source+"/accept", nil, ifMatch(f.sources()[source].ETag)...)

@@ -204,7 +204,7 @@ func TestOperatorsLiftWhatOperatorsPaused(t *testing.T) {
 	}
 }
 
-// digestOf returns the digest of a tool as it is listed.
+// digestOf returns the digest of a tool in the list.
 func (f *tenantFixture) digestOf(tool string) string {
 	f.t.Helper()
 	var shown struct{ Digest string }
@@ -252,13 +252,13 @@ func toolRoutes() map[string]string {
 		"putPolicy": configures, "putMode": configures, "deleteMode": configures, "putRule": configures, "makeGrant": configures,
 		"putSessionMode": configures, "deleteSessionMode": configures, "putPreference": configures, "deletePreference": configures,
 		"putSubscription": configures, "putTriageAccount": configures, "putLimits": configures, "pause": configures,
-		// Where an entry comes from is its source.
+		// The source of an entry is its field source.
 		"addDoNotContact": reads,
 		// Policy and approvals restrict proposals and decisions to the token's tools.
 		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes, "revertActions": proposes,
 		"refreshSource": reads,
 		"explainPolicy": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
-		// A token hands out no more tools than it has.
+		// A token issues no tokens with more tools than its own.
 		"issueToken": people,
 	}
 }

@@ -20,8 +20,8 @@ type voter struct {
 	*client
 	person uuid.UUID
 	// decides reports whether the person may decide; voted whether the person
-	// agreed to the action as it is, and void whether that vote counts no more
-	// because of the token.
+	// agreed to the current version of the action, and void whether that vote no
+	// longer counts because of the token.
 	decides, voted, void bool
 }
 

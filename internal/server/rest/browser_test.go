@@ -351,8 +351,8 @@ func TestTouchKeepsASessionFromBeingIdle(t *testing.T) {
 	in.send("POST", "/auth/touch", nil).refused(t, 401, "session_ended")
 }
 
-// TestLoginCodeIsConfirmedBeforeItsUse: whom a code logs in can be seen without using it up
-// and without ending the session that the browser has.
+// TestLoginCodeIsConfirmedBeforeItsUse: the person of a code can be shown without using the
+// code up and without ending the browser's session.
 func TestLoginCodeIsConfirmedBeforeItsUse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("shown")

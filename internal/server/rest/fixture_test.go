@@ -296,8 +296,8 @@ func (a answer) problem(t testing.TB) shownProblem {
 	return p
 }
 
-// send sends a request. A body that is a string goes as it is, any other as
-// JSON; header holds names and values in turn.
+// send sends a request. A body that is a string is sent unchanged, any other
+// as JSON; header alternates names and values.
 func (c *client) send(method, path string, body any, header ...string) answer {
 	c.t.Helper()
 	a, err := c.trySend(c.t.Context(), method, path, body, header...)

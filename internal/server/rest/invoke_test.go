@@ -181,7 +181,7 @@ func TestTheTableOfErrors(t *testing.T) {
 		send   func() answer
 		status int
 		kind   string
-		// recorded is the status on record that the problem carries.
+		// recorded is the stored status in the problem.
 		recorded string
 		pointer  string
 	}{

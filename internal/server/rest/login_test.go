@@ -72,7 +72,7 @@ func (f *tenantFixture) begin(to string, headers ...string) attempt {
 	return attempt{f.fixture, "cs-login=" + kept.Value, back}
 }
 
-// finish has the browser come back, with some parameters changed.
+// finish returns the browser to the API, with some parameters changed.
 func (in attempt) finish(changed ...string) answer {
 	in.t.Helper()
 	query := in.back.Query()
@@ -200,7 +200,7 @@ func TestRefusedLogins(t *testing.T) {
 	f.begin("/").finish("iss", "https://evil.example").refusedAs(t, "login_refused")
 	f.begin("/").finish("error", "access_denied").refusedAs(t, "login_refused")
 	f.begin("/").finish("code", "made-up").refusedAs(t, "login_refused")
-	// Of another login: the code fits neither the verifier nor the nonce.
+	// Of another login: the code matches neither the verifier nor the nonce.
 	f.begin("/").finish("code", other.back.Query().Get("code")).refusedAs(t, "login_refused")
 
 	for name, forced := range map[string]identitytest.Claims{

@@ -63,7 +63,7 @@ func TestEndedStreamFreesItsSlot(t *testing.T) {
 		status, _, closed := f.operator.stream()
 		closed()
 		if status == http.StatusOK {
-			return // the server notices in a moment that a client has left
+			return // the server detects soon that a client has left
 		}
 		if t.Context().Err() != nil {
 			t.Fatal("no stream is admitted after one has ended")

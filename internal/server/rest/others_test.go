@@ -217,7 +217,8 @@ func TestUnchangedPreferenceKeepsItsAuthor(t *testing.T) {
 	}
 }
 
-// TestATokenWithAPrefixKeepsToIt in every way to propose, and hands out no other.
+// TestATokenWithAPrefixKeepsToIt covers every way to propose, and issues no token
+// with another prefix.
 func TestATokenWithAPrefixKeepsToIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("prefix")

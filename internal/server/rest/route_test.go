@@ -85,7 +85,7 @@ func TestExamplesFitTheContract(t *testing.T) {
 type visit struct {
 	method, path string
 	body         any
-	// want is the status for those who may.
+	// want is the status for allowed callers.
 	want int
 }
 
@@ -299,7 +299,7 @@ func (f *tenantFixture) unresolved() string {
 	return id
 }
 
-// digest is that of a tool as it is listed.
+// digest returns the digest of a tool in the list.
 func (f *tenantFixture) digest(name string) string {
 	var list struct {
 		Items []struct{ Tool, Digest string }

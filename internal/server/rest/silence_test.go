@@ -93,7 +93,7 @@ func (p *process) begin(head string, headers ...string) net.Conn {
 	return c
 }
 
-// wants reads an answer that closes the connection, and the end of it.
+// wants reads a response that closes the connection, up to the end.
 func (p *process) wants(c net.Conn, name string, status int) {
 	p.t.Helper()
 	from := bufio.NewReader(c)

@@ -196,7 +196,7 @@ func TestResumeLosesAndDoublesNothing(t *testing.T) {
 					return err
 				}
 				if a.status != http.StatusOK {
-					f.api.Close() // or the reader below would wait for ever
+					f.api.Close() // or the reader below would wait forever
 					return fmt.Errorf("batch = %d: %s", a.status, a.body)
 				}
 				var answered batchAnswer

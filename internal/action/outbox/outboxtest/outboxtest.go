@@ -21,7 +21,7 @@ import (
 // Term is the length of the leases.
 const Term = 30 * time.Second
 
-// Fixture is a tenant with a bucket, in a database where work goes on.
+// Fixture is a tenant with a bucket, in a database that stays in use.
 type Fixture struct {
 	T      testing.TB
 	DB     postgres.Begins
@@ -83,7 +83,7 @@ func One[T any](fx Fixture, sql string, args ...any) T {
 }
 
 // Queue puts n actions of an effect class on the schedule, due a minute ago
-// and a millisecond apart. Of each three attempts may be made.
+// and a millisecond apart. Each has three attempts.
 func (fx Fixture) Queue(effect envelope.Effect, n int) []envelope.ActionID {
 	fx.T.Helper()
 	return fx.QueueIn(fx.Bucket, effect, n)

@@ -77,9 +77,8 @@ func startLogin(c *request.Call) error {
 	return nil
 }
 
-// FinishLogin handles GET /auth/callback. It takes the browser back from an
-// issuer, opens a session, and sends the browser to the page that the person
-// wanted.
+// FinishLogin handles GET /auth/callback. It receives the browser from an
+// issuer, opens a session, and redirects to the page that the person wanted.
 func FinishLogin(c *request.Call) error { return orLoginPage(c, finishLogin) }
 
 func finishLogin(c *request.Call) error {

@@ -41,8 +41,8 @@ func LoginOptions(c *request.Call) error {
 // showCodeBody is the body of POST /auth/code.
 type showCodeBody struct{ Code string }
 
-// ShowLoginCode handles POST /auth/code. It shows whom a login code logs in, so
-// that a person confirms it.
+// ShowLoginCode handles POST /auth/code. It shows the person whom a login code
+// logs in, for confirmation.
 func ShowLoginCode(c *request.Call, body showCodeBody) error {
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// deniedError is the error of a proposal that policy denied, which is on record.
+// deniedError is the error of a proposal that policy denied; the action is
+// stored.
 type deniedError struct{ view outbox.View }
 
 func (e *deniedError) Error() string {
@@ -48,8 +49,8 @@ func proposal(c *request.Call) (*envelope.Proposal, error) {
 	return p, nil
 }
 
-// accept proposes actions, and reports in the answer's header how much the session
-// has left of its limits.
+// accept proposes actions, and sets the session's remaining limits in the
+// response's header.
 func accept(c *request.Call, by intake.Submitter, proposals ...*envelope.Proposal) ([]intake.Answer, error) {
 	answers, quotas, err := c.Intake.AcceptCounted(c.R.Context(), by, proposals)
 	request.SetRateLimit(c.W.Header(), quotas...)

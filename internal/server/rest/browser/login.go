@@ -28,11 +28,11 @@ const (
 // PendingLogin is the content of the cookie of a login in progress.
 type PendingLogin struct {
 	identity.Login
-	// To is the page that the person wanted, Until when the login is too old.
+	// To is the page that the person wanted, Until the end of the login.
 	To    string
 	Until time.Time
-	// Session is the secret of the session that the browser had, or empty: its own
-	// cookie is Strict, and does not come back from the issuer's site.
+	// Session is the secret of the browser's previous session, or empty: its own
+	// cookie is Strict, and is not sent on the way back from the issuer's site.
 	Session string
 }
 
@@ -47,8 +47,8 @@ func loginCipher(vault connection.Cipher) (connection.Cipher, error) {
 	return connection.NewCipher(base64.StdEncoding.EncodeToString(key))
 }
 
-// KeepLogin has the browser of a request keep a login that has begun. Its cookie
-// comes back with the browser from the issuer's site, so that it is Lax.
+// KeepLogin stores a login in progress in the browser of a request. Its cookie
+// is Lax, since the browser returns from the issuer's site.
 func (b *Browser) KeepLogin(w http.ResponseWriter, r *http.Request, in identity.Login, to string) error {
 	session, _ := b.Secret(r) // of two cookies neither counts
 	text, err := json.Marshal(PendingLogin{in, to, time.Now().Add(loginFor), session})

@@ -28,7 +28,7 @@ const slackTimeout = 2500 * time.Millisecond
 type pressedButton struct {
 	subscription.Interaction
 	of subscription.ButtonTarget
-	// by is the operator that the Slack user is, and view the action as it is.
+	// by is the operator of the Slack user, and view the current action.
 	by   identity.Principal
 	view outbox.View
 }
@@ -144,9 +144,9 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 	return nil
 }
 
-// authorize finds out who pressed the button and in which message, and whether
-// the message shows the action as it is. A fault has the reason why the button does not
-// count.
+// authorize finds the person who pressed the button and the message, and checks that
+// the message shows the current version of the action. A fault has the reason why the
+// button does not count.
 func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	var err error
 	if p.by, err = identity.OperatorBySlack(ctx, tx, p.of.Tenant, p.Team, p.User); err != nil {

@@ -28,12 +28,12 @@ var sessionModes = request.Collection[wire.SessionMode]{
 	ETag: func(m *wire.SessionMode) *string { return &m.ETag },
 }
 
-// SessionModes handles GET /api/v1/policy/sessions. It lists the modes that
-// hold for sessions.
+// SessionModes handles GET /api/v1/policy/sessions. It lists the modes of
+// sessions.
 func SessionModes(c *request.Call) error { return sessionModes.List(c) }
 
 // PutSessionMode handles PUT /api/v1/policy/sessions/{session_id}/{tool}. It
-// sets a mode that holds for a session.
+// sets a mode of a session.
 func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, maxSessionMode); err != nil {
 		return err
@@ -47,7 +47,7 @@ func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 }
 
 // DeleteSessionMode handles DELETE /api/v1/policy/sessions/{session_id}/{tool}.
-// It deletes a mode that holds for a session.
+// It deletes a mode of a session.
 func DeleteSessionMode(c *request.Call) error {
 	session, tool := c.R.PathValue("session_id"), c.R.PathValue("tool")
 	c.Detail = map[string]any{"session_id": session, "tool": tool, "mode": nil}

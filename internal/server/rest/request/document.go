@@ -22,9 +22,9 @@ func Show[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) 
 	})
 }
 
-// PutDocument replaces a document that read returns by means of apply, and
-// answers with the changes; with dry_run in the query it changes nothing. The
-// header ETag of a dry run is that of the document as it is.
+// PutDocument replaces the document that read returns, with apply, and writes
+// the changes; with dry_run in the query it changes nothing. The ETag of a dry
+// run is that of the current document.
 func PutDocument[T, C any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]C, error)) error {
 	dry := c.Query.Get("dry_run") == "true"
 	if !dry {

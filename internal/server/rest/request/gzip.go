@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 )
 
-// minGzipBytes is the size from which on an answer is compressed: a smaller one
-// fits one packet as it is.
+// minGzipBytes is the least size of a compressed response: a smaller one fits
+// one packet.
 const minGzipBytes = 1024
 
 // Gzip compresses responses. It is safe for concurrent use.

@@ -15,8 +15,8 @@ func Invalid(at string, rule envelope.Rule, message string) error {
 	return check.Invalid(at, rule, "%s", message)
 }
 
-// Below puts the pointers of an *envelope.InvalidError, or that of a
-// *fault.Error, below another pointer. Other errors stay as they are.
+// Below moves the pointers of an *envelope.InvalidError, or that of a
+// *fault.Error, below another pointer. Other errors are unchanged.
 func Below(at string, err error) error {
 	if denied, ok := errors.AsType[*fault.Error](err); ok && denied.Pointer != "" {
 		below := *denied
@@ -36,7 +36,7 @@ func Below(at string, err error) error {
 }
 
 // Moved replaces the beginning of the pointers of an *envelope.InvalidError
-// that are from or below it. Other errors stay as they are.
+// that are from or below it. Other errors are unchanged.
 func Moved(from, to string, err error) error {
 	invalid, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {

@@ -47,9 +47,9 @@ func SetCaller(ctx context.Context, by identity.Principal) error {
 	return listen.SetCaller(ctx, by.Token.String(), by.Tenant.String())
 }
 
-// Origin returns where the request of a context comes from, in the form in
-// which an action stores it; nil without a request. Browsers mark the requests
-// of a page of this server in a header that scripts cannot set.
+// Origin returns the origin of the request of a context, as an action stores
+// it; nil without a request. Browsers mark the requests of a page of this
+// server in a header that scripts cannot set.
 func Origin(ctx context.Context, via execution.Via) json.RawMessage {
 	m := metaOf(ctx)
 	if m.Request == nil {

@@ -118,9 +118,9 @@ type sourceBody struct {
 	Credentials *connection.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
-	// DriftGuard and Quarantine stay as they are if they are left out, so that
-	// storing a source again does not loosen them by accident. A new source that
-	// defines its tools itself has a quarantine.
+	// DriftGuard and Quarantine are unchanged if omitted, so that storing a source
+	// again does not loosen them by accident. A new source that defines its own
+	// tools has a quarantine.
 	DriftGuard catalog.DriftGuard `json:"drift_guard"`
 	Quarantine *bool
 }
@@ -158,8 +158,8 @@ func PutSource(c *request.Call, in sourceBody) error {
 	})
 }
 
-// AcceptSource handles POST /api/v1/sources/{id}/accept. It accepts where a
-// source is by now.
+// AcceptSource handles POST /api/v1/sources/{id}/accept. It accepts the
+// current address of a source.
 func AcceptSource(c *request.Call) error {
 	if c.IfMatch() == "" {
 		return fault.New(fault.Unconditional, "look at the source's configuration, and send its ETag in If-Match")
