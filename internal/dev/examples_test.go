@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -27,7 +28,7 @@ import (
 func TestExamplesOfAgents(t *testing.T) {
 	t.Parallel()
 	h := open(t, dbtest.URL(t), t.TempDir())
-	agents := map[string][]string{"Go": {"go", "run", "../../examples/agent-go"}}
+	agents := map[string][]string{"Go": {sourcetest.Program(t, "examples/agent-go")}}
 	if python, err := exec.LookPath("python3"); err == nil {
 		agents["Python"] = []string{python, "../../examples/agent-python/agent.py"}
 	}
@@ -58,7 +59,7 @@ func TestExamplesOfAgents(t *testing.T) {
 func runAgent(t *testing.T, h *dev.Environment, agent []string, title, want string, code int) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), agent[0], append(agent[1:len(agent):len(agent)], title, "the text")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "AGENT_WAIT=20s", "COUNTERSIGN_URL="+h.URL(), "COUNTERSIGN_TOKEN="+h.Tokens().Agent)
+	cmd.Env = append(os.Environ(), "AGENT_WAIT=20s", "COUNTERSIGN_URL="+h.URL(), "COUNTERSIGN_TOKEN="+h.Tokens().Agent)
 	if code == 3 {
 		cmd.Env = append(cmd.Env, "AGENT_WAIT=100ms")
 	}
@@ -66,12 +67,8 @@ func runAgent(t *testing.T, h *dev.Environment, agent []string, title, want stri
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	out, got := string(raw), cmd.ProcessState.ExitCode()
-	// go run exits with 1 and prints the program's own code.
-	if before, own, ok := strings.Cut(out, "exit status "); ok {
-		out, got = before, int(own[0]-'0')
-	}
-	rest, ok := strings.CutPrefix(out, want)
+	got := cmd.ProcessState.ExitCode()
+	rest, ok := strings.CutPrefix(string(raw), want)
 	if !ok || got != code {
 		t.Fatalf("%v printed %q and exited with %d, want %q and %d", agent, raw, got, want, code)
 	}
@@ -156,9 +153,10 @@ func TestExamplesProposeInTheirTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	program := sourcetest.Program(t, "examples/orders-go")
 	run := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../examples/orders-go"}, args...)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "DATABASE_URL="+orders)
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "DATABASE_URL="+orders)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -514,12 +513,7 @@ func TestRulesApplyToExistingDeadLetters(t *testing.T) {
 // connection was lost, another was not.
 func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "notes-mcp")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := sourcetest.Program(t, "examples/notes-mcp")
 	l := newFixture(t)
 	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -274,12 +275,7 @@ func TestInspector(t *testing.T) {
 func TestInspectorOverTheBridge(t *testing.T) {
 	t.Parallel()
 	f, dir := newFilesFixture(t, mcpserver.Config{Wait: 30 * time.Second})
-	binary := filepath.Join(t.TempDir(), "countersign")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../cmd/countersign")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := sourcetest.Program(t, "cmd/countersign")
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -14,17 +14,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
 // TestNotes runs the example server as a separate process, over both transports.
 func TestNotes(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "notes-mcp")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := sourcetest.Program(t, "examples/notes-mcp")
 	for name, connect := range map[string]func(t *testing.T, dir string) mcp.Config{
 		"stdio": func(_ *testing.T, dir string) mcp.Config {
 			return mcp.Config{Transport: mcp.TransportStdio, Command: []string{binary, "-dir", dir}}
