@@ -83,8 +83,8 @@ func StatusCode(status int) string {
 }
 
 // SourceFailed reports whether an outcome counts as a failure of the source for
-// its circuit breaker: the source was unreachable or lost, timed out, or
-// answered 5xx or an unreadable answer.
+// its circuit breaker: the source was unreachable, timed out, was lost, or
+// returned 5xx or an unreadable answer.
 func (o Outcome) SourceFailed() bool {
 	switch o.Code {
 	case CodeLost, CodeMalformed, CodeNegotiation, CodeServerError, CodeTimeout, CodeUnreachable:

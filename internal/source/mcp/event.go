@@ -72,7 +72,7 @@ func (f *eventFilter) line() {
 	case errors.Is(err, errOversized):
 		f.fail(source.CodeOversized, err)
 	case err != nil && !errors.Is(err, io.EOF):
-		f.err = err // cut; half an event is no answer
+		f.err = err // the stream was cut within an event
 	case len(line) > 0 && !found:
 		f.fail(source.CodeMalformed, errMalformed)
 	case len(line) == 0 || err != nil:

@@ -47,7 +47,7 @@ func TestBucketChangesAreStoredAndAudited(t *testing.T) {
 	}
 
 	h.putBucket(b)
-	h.putBucket(b) // the same again is no change
+	h.putBucket(b) // an equal bucket changes nothing
 	got := h.bucket("email.daily")
 	h.putBucket(limits.Bucket{Name: "email.daily"})
 
