@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// ErrDown is an outage: it is of no kind of package mailbox.
+// ErrDown is an outage: it is no kind of package mailbox.
 var ErrDown = errors.New("the connection is down")
 
 // Memory is a mailbox in memory, with the operations of its owner. It is safe
@@ -34,19 +34,20 @@ type stored struct {
 	raw []byte
 }
 
-// Fault is what goes wrong with one call of a Writer.
+// Fault is a fault of one call of a Writer.
 type Fault struct {
-	// Err ends the call; nil lets it hang until its context ends.
+	// Err is the error of the call; if nil, the call hangs until its context
+	// ends.
 	Err error
-	// After has the fault come when the call has had its effect.
+	// After makes the fault happen after the effect of the call.
 	After bool
-	// Before, if not nil, is called before the call looks at the account. With it
-	// and no Err, nothing goes wrong.
+	// Before, if not nil, is called before the call reads the account. With it
+	// and no Err, the call succeeds.
 	Before func()
 }
 
-// NewMemory returns an account with folders of every use, whose writers know a
-// message by identify.
+// NewMemory returns an account with folders of every use, whose writers
+// identify messages by identify.
 func NewMemory(identify mailbox.Identify) *Memory {
 	return &Memory{identify: identify, faults: make(map[string][]Fault), folders: []mailbox.Folder{
 		{Name: "INBOX", Use: mailbox.UseInbox}, {Name: "Archive", Use: mailbox.UseArchive}, {Name: "Drafts", Use: mailbox.UseDrafts},
@@ -54,7 +55,7 @@ func NewMemory(identify mailbox.Identify) *Memory {
 	}}
 }
 
-// Deliver stores a message, and returns its state.
+// Deliver stores a message and returns its state.
 func (a *Memory) Deliver(folder string, raw []byte, flags ...string) mailbox.State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +72,7 @@ func (a *Memory) add(folder string, raw []byte, flags []string) mailbox.State {
 	return m.State
 }
 
-// RemoveFolder deletes the messages of a folder too.
+// RemoveFolder deletes a folder with its messages.
 func (a *Memory) RemoveFolder(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,8 +80,8 @@ func (a *Memory) RemoveFolder(name string) {
 	a.messages = slices.DeleteFunc(a.messages, func(m *stored) bool { return m.Folder == name })
 }
 
-// Edit has the owner change the message at a location, or remove it if change is
-// nil. A message that goes to another folder has another key there.
+// Edit changes the message at a location on behalf of the owner, or removes it
+// if change is nil. A message that moves to another folder gets another key.
 func (a *Memory) Edit(at mailbox.Location, change func(state *mailbox.State, raw *[]byte)) {
 	a.edit(change, func(m *stored) bool { return m.Location == at })
 }
