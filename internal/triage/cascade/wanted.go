@@ -58,17 +58,17 @@ func wantedRows(tier Tier) []wantedRow {
 	case T1:
 		return append(never(),
 			wantedRow{"unsure", true, "the confidence of the decision is under the account's `confident`", known.unsure},
-			wantedRow{"sure", false, "rules and embedded models are sure enough", always},
+			wantedRow{"sure", false, "the confidence of rules and embedded models suffices", always},
 		)
 	case T2a:
 		return append(never(),
-			wantedRow{"bulk", false, "it is one of many alike: a newsletter, a social network, or what T1 takes for bulk that is not worth showing", known.bulk},
+			wantedRow{"bulk", false, "it is one of many alike: a newsletter, a social network, or bulk mail not worth showing by T1", known.bulk},
 			wantedRow{"shown", true, "T1 finds it worth showing", func(k known) bool { return k.replies[T1].code(askShow) == "Y" }},
-			wantedRow{"unsure", true, "it is still not sure whether the message needs its owner", known.unsure},
-			wantedRow{"act", true, "the confidence of its act is under `confident`, and the act counts: the message may need attention, or a machine sent it", func(k known) bool {
+			wantedRow{"unsure", true, "it is still open whether the message needs its owner", known.unsure},
+			wantedRow{"act", true, "the confidence of its act is under `confident`, and the act counts: the message may need attention, or is automated", func(k known) bool {
 				return k.merged.ActConfidence < k.Settings.ConfidentFrom() && (k.merged.NeedsAttention || k.Decision.Cohort == decide.Transactional)
 			}},
-			wantedRow{"category", true, "a machine sent it, and the confidence of its category, which is its label, is under `confident`", func(k known) bool {
+			wantedRow{"category", true, "it is automated, and the confidence of its category, which is its label, is under `confident`", func(k known) bool {
 				return k.Decision.Cohort == decide.Transactional && k.merged.CategoryConfidence < k.Settings.ConfidentFrom()
 			}},
 			wantedRow{"sure", false, "nothing is left open", always},

@@ -134,13 +134,13 @@ func (s *state) confirmation(action Action) string {
 	case alone == never:
 		return "it is always confirmed by a person"
 	case allowed < alone:
-		return fmt.Sprintf("by itself from %v, and %v is allowed", alone, allowed)
+		return fmt.Sprintf("automatic from %v, but only %v is allowed", alone, allowed)
 	case rowOf(action).moves && !s.moves:
-		return cmp.Or(s.kept, "its header alone would not have it moved")
+		return cmp.Or(s.kept, "its header does not permit a move")
 	case s.row.confirm:
 		return "for this act and cohort nothing is automatic"
 	case s.decision.Question || action == Label && s.category < s.unsure():
-		return "it is not sure enough"
+		return "the confidence is too low"
 	}
 	return ""
 }
@@ -156,19 +156,19 @@ func (s *state) refusal(action Action) string {
 	case action == Draft && !s.may(signal.Draft):
 		return "the message is suspicious"
 	case d.Allowed < row.propose:
-		return fmt.Sprintf("proposed from %v, and %v is allowed", row.propose, d.Allowed)
+		return fmt.Sprintf("proposed from %v, but only %v is allowed", row.propose, d.Allowed)
 	case f.Earlier.Touched:
 		return "its owner has moved or flagged it since"
 	case slices.Contains(f.Earlier.Undone, action):
-		return "its owner has taken it back"
+		return "its owner has reversed it"
 	case row.moves && len(d.Vetoes) > 0:
-		return "a veto keeps it where it is: " + d.Vetoes[0]
+		return "vetoed: " + d.Vetoes[0]
 	case action == Quarantine && slices.Contains(d.Vetoes, "elsewhere"):
 		return "it is not in the inbox"
 	case d.Question && action != Label:
 		return "its owner is asked first"
 	case action == Flag && slices.Contains(d.Vetoes, "starred"):
-		return "it has a star already"
+		return "it is already starred"
 	}
 	return ""
 }

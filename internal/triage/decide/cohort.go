@@ -67,13 +67,13 @@ type cohortRow struct {
 func cohorts() []cohortRow {
 	return []cohortRow{
 		{VIP, L2, "the sender is on the list of VIPs, or the owner answers most of their messages, and no authentication failed", isVIP},
-		{FirstContact, L1, "neither the sender nor the list was seen before, or neither is proven to be who they say", isFirstContact},
-		{Newsletters, L5, "it has List-Id or List-Unsubscribe, or its domain is on the list of newsletters, and it is of no social network", isNewsletter},
-		{Social, L5, "its domain is one of a social network", isSocial},
-		{Transactional, L4, "a machine sent it; or its words are those of a receipt, a delivery, an account notice or a code, and its owner never wrote to the sender", isTransactional},
+		{FirstContact, L1, "neither the sender nor the list is known, or neither is proven", isFirstContact},
+		{Newsletters, L5, "it has List-Id or List-Unsubscribe, or its domain is on the list of newsletters, and it is not from a social network", isNewsletter},
+		{Social, L5, "its domain is a social network's", isSocial},
+		{Transactional, L4, "it is automated; or its words are those of a receipt, a delivery, an account notice or a code, and its owner never wrote to the sender", isTransactional},
 		{IntraOrg, L2, "every participant is of the owner's organisation", isIntraOrg},
 		{CrossOrg, L1, "a participant is outside the owner's organisation", isCrossOrg},
-		{Default, L2, "nothing else holds; no domain of the owner's organisation is known", func(Facts) bool { return true }},
+		{Default, L2, "no other cohort matches, because no domain of the owner's organisation is configured", func(Facts) bool { return true }},
 	}
 }
 

@@ -90,17 +90,17 @@ func TestTraceHasTheReason(t *testing.T) {
 		"quarantine": {newsletter(), func(f *decide.Facts) { f.Signals.Phishing, f.Settings.Quarantine = true, true },
 			decide.Step{Rule: "action", From: "quarantine", To: "proposed; a person approves", Because: "it is always confirmed by a person"}},
 		"suspicion": {newsletter(), func(f *decide.Facts) { f.Signals.Suspicious = true },
-			decide.Step{Rule: "action", From: "label", To: "proposed; a person approves", Because: "by itself from L4, and L2 is allowed"}},
+			decide.Step{Rule: "action", From: "label", To: "proposed; a person approves", Because: "automatic from L4, but only L2 is allowed"}},
 		"a veto": {newsletter(), func(f *decide.Facts) { f.OwnerReplied = true },
-			decide.Step{Rule: "action", From: "archive", To: "not proposed", Because: "a veto keeps it where it is: owner_replied"}},
+			decide.Step{Rule: "action", From: "archive", To: "not proposed", Because: "vetoed: owner_replied"}},
 		"touched": {newsletter(), func(f *decide.Facts) { f.Earlier.Touched = true },
 			decide.Step{Rule: "action", From: "archive", To: "not proposed", Because: "its owner has moved or flagged it since"}},
 		"undone": {newsletter(), func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Label} },
-			decide.Step{Rule: "action", From: "label", To: "not proposed", Because: "its owner has taken it back"}},
+			decide.Step{Rule: "action", From: "label", To: "not proposed", Because: "its owner has reversed it"}},
 		"a starred urgent message": {colleague(), func(f *decide.Facts) {
 			f.Prediction.Priority, f.Flags = classify.Urgent, []string{"\\Flagged"}
 			f.Settings.Levels = map[decide.Cohort]decide.Level{decide.IntraOrg: decide.L4}
-		}, decide.Step{Rule: "action", From: "flag", To: "not proposed", Because: "it has a star already"}},
+		}, decide.Step{Rule: "action", From: "flag", To: "not proposed", Because: "it is already starred"}},
 		"a request from outside": {colleague(), func(f *decide.Facts) {
 			f.Headers.Cc, f.Prediction.Priority = []string{"eve@foreign.example"}, classify.Urgent
 			f.Settings.Levels = map[decide.Cohort]decide.Level{decide.CrossOrg: decide.L5}

@@ -170,7 +170,7 @@ func TestOutcomesOfProposalsAreRecorded(t *testing.T) {
 			if !slices.Equal(counts, []int{test.accepted, test.refused}) {
 				t.Errorf("of the sender %v were accepted and refused, want %d and %d", counts, test.accepted, test.refused)
 			}
-			if _, traced := f.why("n@x", "its owner has taken it back"); traced != (test.undone != "{}") {
+			if _, traced := f.why("n@x", "its owner has reversed it"); traced != (test.undone != "{}") {
 				t.Errorf("the trace has that it was taken back: %v", traced)
 			}
 			if n := one[int](f, "SELECT count(1) FROM proposals"); n != before && outcome != "approved" {

@@ -224,7 +224,7 @@ func TestExplainShowsTheTierAndMissingTiers(t *testing.T) {
 		for _, s := range why.Steps {
 			told.WriteString(s.Text + "\n")
 		}
-		for _, want := range []string{"the tier t1, model small, prompt t1.v1; it does without t2a: unavailable", "t2a", "a language model was asked"} {
+		for _, want := range []string{"the tier t1, model small, prompt t1.v1, without t2a: unavailable", "t2a", "a language model was asked"} {
 			if !strings.Contains(told.String(), want) {
 				t.Errorf("the steps do not tell %q:\n%s", want, told.String())
 			}

@@ -77,12 +77,12 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 
 // restsOn describes the tier of a decision and the missing tiers.
 func restsOn(m wire.TriageMessageDetail) string {
-	text := "the decision rests on the tier " + m.Tier
+	text := "the decision is based on the tier " + m.Tier
 	if m.Prompt != "" {
 		text += fmt.Sprintf(", model %s, prompt %s", m.Model, m.Prompt)
 	}
 	if m.Degraded != "" {
-		text += "; it does without " + m.Degraded
+		text += ", without " + m.Degraded
 	}
 	switch {
 	case m.Withheld:
@@ -159,13 +159,13 @@ func again(because string) string {
 	case "answered":
 		return "somebody answered what its owner waited for"
 	case "asked":
-		return "a language model was asked about it, or could not be in time"
+		return "a language model was asked about it, or was unavailable for too long"
 	case "brought_back":
-		return "its owner brought it back"
+		return "its owner moved it back"
 	case "copied":
 		return "a copy of it differs in header fields or authentication"
 	case "corrected":
-		return "something was said of a message of its sender"
+		return "a message of its sender was corrected"
 	}
 	return ""
 }
@@ -182,7 +182,7 @@ func outcomeOf(p wire.TriageProposal) string {
 
 // summary summarises the decision and its outcome in a sentence.
 func summary(m wire.TriageMessageDetail, d decide.Decision) string {
-	text := fmt.Sprintf("Taken for %s (%s) of the cohort %s, at level %v with confidence %.2f: ", d.Bucket, d.Category, d.Cohort, d.Allowed, d.Confidence)
+	text := fmt.Sprintf("Classified as %s (%s) in the cohort %s, at level %v with confidence %.2f: ", d.Bucket, d.Category, d.Cohort, d.Allowed, d.Confidence)
 	if len(m.Proposals) > 0 {
 		parts := make([]string, len(m.Proposals))
 		for i, p := range m.Proposals {
