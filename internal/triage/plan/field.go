@@ -61,28 +61,62 @@ func Rules() []Rule {
 	}
 }
 
-// Check returns an error unless every field is at a known place of the tool,
-// once, with a value of an allowed origin.
-func Check(tool Tool, fields []Field) error {
-	rules, seen := Rules(), map[string]bool{}
+// guard is a check of one field of a call of a tool.
+type guard struct {
+	name   string
+	accept func(tool Tool, f Field) error
+}
+
+// guards are the checks of fields. Each alone rejects what the others and Args
+// accept.
+func guards() []guard {
+	return []guard{{"place", checkPlace}, {"origin", checkOrigin}, {"label", checkLabel}}
+}
+
+// Check returns an error unless every field is at a place of the tool, with a
+// value of an origin that the place takes.
+func Check(tool Tool, fields []Field) error { return checkBy(guards(), tool, fields) }
+
+func checkBy(guards []guard, tool Tool, fields []Field) error {
 	for _, f := range fields {
-		if seen[f.Pointer] {
-			return fmt.Errorf("duplicate field %s", f.Pointer)
-		}
-		seen[f.Pointer] = true
-		pattern := patternOf(f.Pointer)
-		at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern && slices.Contains(r.Tools, tool) })
-		if at < 0 {
-			return fmt.Errorf("the tool %s has no field %s", tool, f.Pointer)
-		}
-		if !slices.Contains(rules[at].Origins, f.Value.origin) {
-			return fmt.Errorf("the field %s cannot have a value of the origin %q", f.Pointer, f.Value.origin)
-		}
-		if strings.HasPrefix(pattern, "/labels/") && asksForAction(f.Value.text) {
-			return fmt.Errorf("the label at %s requests an action; only people set such labels", f.Pointer)
+		for _, g := range guards {
+			if err := g.accept(tool, f); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func checkPlace(tool Tool, f Field) error {
+	if r, ok := ruleAt(f.Pointer); !ok || !slices.Contains(r.Tools, tool) {
+		return fmt.Errorf("the tool %s has no field %s", tool, f.Pointer)
+	}
+	return nil
+}
+
+func checkOrigin(_ Tool, f Field) error {
+	if r, ok := ruleAt(f.Pointer); ok && !slices.Contains(r.Origins, f.Value.origin) {
+		return fmt.Errorf("the field %s cannot have a value of the origin %q", f.Pointer, f.Value.origin)
+	}
+	return nil
+}
+
+func checkLabel(_ Tool, f Field) error {
+	if strings.HasPrefix(f.Pointer, "/labels/") && asksForAction(f.Value.text) {
+		return fmt.Errorf("the label at %s requests an action; only people set such labels", f.Pointer)
+	}
+	return nil
+}
+
+// ruleAt returns the rule of a pointer's place.
+func ruleAt(pointer string) (Rule, bool) {
+	rules, pattern := Rules(), patternOf(pointer)
+	at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern })
+	if at < 0 {
+		return Rule{}, false
+	}
+	return rules[at], true
 }
 
 // patternOf returns a pointer with * for a trailing index.
