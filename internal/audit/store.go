@@ -55,11 +55,36 @@ func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx
 	if err := dbsqlc.New().EventInsertMany(ctx, last(tx), p); err != nil {
 		return err
 	}
-	changed := slices.ContainsFunc(p.Kinds, func(k string) bool { return Kind(k) != Proposed })
-	for _, tenant := range slices.Compact(p.TenantIds) {
-		postgres.Announce(tx, tenant.String(), changed)
-	}
+	announce(tx, events)
 	return nil
+}
+
+// announce announces events that were written.
+func announce(tx pgx.Tx, events []Event) {
+	var last envelope.TenantID
+	for _, e := range events {
+		if len(e.Items) == 0 || e.Kind == Proposed && e.Tenant == last {
+			continue
+		}
+		last = e.Tenant
+		n := postgres.Notice{Tenant: e.Tenant.String(), Changed: e.Kind != Proposed}
+		if n.Changed {
+			n.Ended = endedOf(e.Items)
+		}
+		postgres.Announce(tx, n)
+	}
+}
+
+// endedOf returns the actions of an event if all of them have ended and they are few.
+func endedOf(items []Item) []postgres.Tail {
+	if len(items) > postgres.MaxEnded || slices.ContainsFunc(items, func(it Item) bool { return !envelope.Ended(it.Status) }) {
+		return nil
+	}
+	tails := make([]postgres.Tail, len(items))
+	for i, it := range items {
+		tails[i] = postgres.TailOf(it.Action)
+	}
+	return tails
 }
 
 // orEmpty replaces nil by empty bytes, which the query takes for NULL in an

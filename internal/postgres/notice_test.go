@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -53,7 +55,7 @@ func TestCommitsAreAnnounced(t *testing.T) {
 		t.Helper()
 		err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
 			for _, tenant := range tenants {
-				postgres.Announce(tx, tenant, false)
+				postgres.Announce(tx, postgres.Notice{Tenant: tenant})
 			}
 			return end
 		})
@@ -81,7 +83,7 @@ func TestManyTenantsFitInNotifications(t *testing.T) {
 
 	err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
 		for _, tenant := range want {
-			postgres.Announce(tx, tenant, false)
+			postgres.Announce(tx, postgres.Notice{Tenant: tenant})
 		}
 		return nil
 	})
@@ -97,5 +99,77 @@ func TestManyTenantsFitInNotifications(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("notified of %d tenants, want the %d announced ones", len(got), len(want))
+	}
+}
+
+// TestEndedActionsAreNamed holds what a payload says after commits of which all, or
+// not all, changed actions have ended.
+func TestEndedActionsAreNamed(t *testing.T) {
+	t.Parallel()
+	tenant := uuid.NewString()
+	tail := func(n byte) postgres.Tail { return postgres.Tail{n, 0, 0xff, ','} }
+	ended := func(tails ...postgres.Tail) postgres.Notice {
+		return postgres.Notice{Tenant: tenant, Changed: true, Ended: tails}
+	}
+	var many []postgres.Tail
+	for n := range postgres.MaxEnded {
+		many = append(many, tail(byte(n)))
+	}
+	for name, test := range map[string]struct {
+		announced []postgres.Notice
+		want      postgres.Notice
+	}{
+		"a proposal":                     {[]postgres.Notice{{Tenant: tenant}}, postgres.Notice{Tenant: tenant}},
+		"an end":                         {[]postgres.Notice{ended(tail(1))}, ended(tail(1))},
+		"two ends and a proposal":        {[]postgres.Notice{ended(tail(1)), {Tenant: tenant}, ended(tail(2))}, ended(tail(1), tail(2))},
+		"a proposal and an end":          {[]postgres.Notice{{Tenant: tenant}, ended(tail(1))}, ended(tail(1))},
+		"an end and another change":      {[]postgres.Notice{ended(tail(1)), {Tenant: tenant, Changed: true}}, postgres.Notice{Tenant: tenant, Changed: true}},
+		"another change and an end":      {[]postgres.Notice{{Tenant: tenant, Changed: true}, ended(tail(1))}, postgres.Notice{Tenant: tenant, Changed: true}},
+		"as many ends as a notice names": {[]postgres.Notice{ended(many...)}, ended(many...)},
+		"more ends than a notice names":  {[]postgres.Notice{ended(many...), ended(tail(1))}, postgres.Notice{Tenant: tenant, Changed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, payloads := heard(t)
+			err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
+				for _, n := range test.announced {
+					postgres.Announce(tx, n)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			got := postgres.Notices(next(t, payloads))
+
+			if diff := cmp.Diff([]postgres.Notice{test.want}, got); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAWakeUpTakesNoticesAlong holds that a notification on another channel sends the
+// notices that its pool has not sent yet.
+func TestAWakeUpTakesNoticesAlong(t *testing.T) {
+	t.Parallel()
+	db, payloads := heard(t)
+	tenant := uuid.NewString()
+	err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
+		postgres.HoldNotices(tx)
+		postgres.Announce(tx, postgres.Notice{Tenant: tenant})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := postgres.Notify(t.Context(), db.(*pgxpool.Pool), "work", ""); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := next(t, payloads); got != tenant {
+		t.Errorf("notified of %q, want %s", got, tenant)
 	}
 }

@@ -49,7 +49,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if cfg.Name != "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = cfg.Name
 	}
-	sender := &noticeSender{tenants: make(map[string]struct{})}
+	sender := &noticeSender{tenants: make(map[string]*Notice)}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerUUID(conn.TypeMap())
 		conn.PgConn().CustomData()[noticesKey] = &notices{sender: sender}

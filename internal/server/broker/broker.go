@@ -6,7 +6,6 @@ package broker
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +35,9 @@ const (
 	// listening is the poll interval of a broker that is notified: a notification
 	// may be lost.
 	listening = time.Second
+	// missedAfter is when the status of an awaited action is read whose end may have
+	// been notified before the wait began.
+	missedAfter = 50 * time.Millisecond
 	// wakeShare bounds the reads after notifications: the pause after one is at
 	// least this many times as long as the read.
 	wakeShare = 1
@@ -114,24 +116,31 @@ func New(db postgres.Begins, listen Listen, every time.Duration, log *slog.Logge
 }
 
 // wake makes the topics of tenants read events soon. If nobody subscribes to the
-// events, only accepted changes of awaited actions matter. It does not block.
-func (b *Broker) wake(tenants string) {
+// events, only accepted changes of awaited actions matter; waits for actions that a
+// notice names as ended are notified at once. It does not block.
+func (b *Broker) wake(payload string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if tenants == "" {
+	if payload == "" {
 		for _, t := range b.topics {
-			t.wake()
+			t.change()
 		}
 		return
 	}
-	for text := range strings.SplitSeq(tenants, ",") {
+	for _, n := range postgres.Notices(payload) {
 		var id envelope.TenantID
-		text, changed := strings.CutPrefix(text, postgres.Change)
-		if err := id.UnmarshalText([]byte(text)); err != nil {
+		if err := id.UnmarshalText([]byte(n.Tenant)); err != nil {
 			continue
 		}
-		if t := b.topics[id]; t != nil && (changed || len(t.subscribers) > 0) {
-			t.wake()
+		switch t := b.topics[id]; {
+		case t == nil:
+		case n.Changed && n.Ended == nil:
+			t.change()
+		default:
+			t.notifyEnded(n.Ended)
+			if len(t.subscribers) > 0 {
+				t.wake()
+			}
 		}
 	}
 }
@@ -194,7 +203,8 @@ func (b *Broker) Unsubscribe(sub *Subscriber) {
 }
 
 // Watch returns a channel that receives a value after changes of an action;
-// several changes may be one value. Changes before Watch returns may be missed.
+// several changes may be one value. Changes before Watch returns may be missed; an
+// end among them is notified a moment later.
 // The caller must call stop. The error is ErrClosed, or that of ctx.
 func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (changed <-chan struct{}, stop func(), err error) {
 	t, err := b.join(ctx, tenant)
@@ -208,8 +218,13 @@ func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action env
 		t.waits[action] = make(map[chan struct{}]struct{})
 	}
 	t.waits[action][wait] = struct{}{}
-	t.wake()
+	missed := time.AfterFunc(missedAfter, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		t.change()
+	})
 	return wait, func() {
+		missed.Stop()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(t.waits[action], wait)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 )
 
@@ -83,8 +84,37 @@ func TestStatusesAreReadSeldomForManyWaits(t *testing.T) {
 		for range test.waits {
 			topic.waits[envelope.NewActionID()] = nil
 		}
-		if got := topic.sweepDue(test.woken, now); got != test.want {
+		topic.changed = test.woken
+		if got := topic.sweepDue(now); got != test.want {
 			t.Errorf("%s: sweepDue = %t", name, got)
 		}
+	}
+}
+
+// TestNamedEndsAreNotRead has a notice name the one of two awaited actions that has
+// ended: its waits are notified, and no status is read. Another change is read.
+func TestNamedEndsAreNotRead(t *testing.T) {
+	t.Parallel()
+	tenant, ended, other := envelope.TenantID{1}, envelope.ActionID{15: 1}, envelope.ActionID{15: 2}
+	of := topicOf()
+	of.woken = make(chan struct{}, 1)
+	b := &Broker{topics: map[envelope.TenantID]*topic{tenant: of}}
+	waits := make(map[envelope.ActionID]chan struct{})
+	for _, action := range []envelope.ActionID{ended, other} {
+		waits[action] = make(chan struct{}, 1)
+		of.waits[action] = map[chan struct{}]struct{}{waits[action]: {}}
+	}
+	notice := postgres.Notice{Tenant: tenant.String(), Changed: true, Ended: []postgres.Tail{postgres.TailOf(ended)}}
+
+	b.wake(notice.String())
+
+	if len(waits[ended]) != 1 || len(waits[other]) != 0 || of.changed || len(of.woken) != 0 {
+		t.Errorf("after a named end: %d, %d notified, statuses to be read %t, topic woken %d; want 1, 0, false, 0",
+			len(waits[ended]), len(waits[other]), of.changed, len(of.woken))
+	}
+	notice.Ended = nil
+	b.wake(notice.String())
+	if len(waits[other]) != 0 || !of.changed || len(of.woken) != 1 {
+		t.Errorf("after another change: %d notified, statuses to be read %t, topic woken %d; want 0, true, 1", len(waits[other]), of.changed, len(of.woken))
 	}
 }

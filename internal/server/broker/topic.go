@@ -32,6 +32,9 @@ type topic struct {
 	waits map[envelope.ActionID]map[chan struct{}]struct{}
 	// woken receives a value when the tenant may have new events, or a wait is new.
 	woken chan struct{}
+	// changed reports whether actions may have ended, without a notice that names
+	// them, since the last read of the statuses.
+	changed bool
 	// swept and read are when the statuses and the events were read last.
 	swept, read time.Time
 	// sweepTook is the duration of the last read of the statuses.
@@ -42,6 +45,26 @@ func (t *topic) wake() {
 	select {
 	case t.woken <- struct{}{}:
 	default: // a value was not received yet
+	}
+}
+
+// change makes the poller read the statuses of the awaited actions. The caller holds
+// the mutex.
+func (t *topic) change() {
+	t.changed = true
+	t.wake()
+}
+
+// notifyEnded notifies the waits for ended actions, and for others with the same
+// tails. The caller holds the mutex.
+func (t *topic) notifyEnded(ended []postgres.Tail) {
+	if len(ended) == 0 {
+		return
+	}
+	for action := range t.waits {
+		if slices.Contains(ended, postgres.TailOf(action)) {
+			t.notify(action)
+		}
 	}
 }
 
@@ -76,7 +99,7 @@ func (b *Broker) poll(ctx context.Context, t *topic) {
 			}
 		}
 		began := time.Now()
-		found, read, err := b.advance(ctx, t, woken)
+		found, read, err := b.advance(ctx, t)
 		if err != nil && ctx.Err() == nil {
 			b.log.WarnContext(ctx, "events not read", slog.String("tenant_id", t.tenant.String()), slog.Any("error", err))
 			retry = max(b.every, time.Second)
@@ -108,17 +131,16 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // advance sends the events committed since the last call to the subscribers. It
-// reports whether there were any, and whether it read. If the topic was woken, it
-// first notifies the waits for actions that have ended, which does not depend on
-// events.
-func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found, read bool, err error) {
+// reports whether there were any, and whether it read. It first notifies the waits for
+// actions that have ended, if that is due, which does not depend on events.
+func (b *Broker) advance(ctx context.Context, t *topic) (found, read bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if !isClosed(t.ready) {
 		return true, true, b.begin(ctx, t)
 	}
 	now := time.Now()
-	if err := b.sweep(ctx, t, woken, now); err != nil {
+	if err := b.sweep(ctx, t, now); err != nil {
 		return false, true, err
 	}
 	if now.Sub(t.read) < unwatchedEvery && !b.needsEvents(t) {
@@ -225,14 +247,15 @@ func (t *topic) notify(action envelope.ActionID) {
 
 // sweepDue reports whether the statuses of the awaited actions must be read. The
 // caller holds the mutex.
-func (t *topic) sweepDue(woken bool, now time.Time) bool {
-	return len(t.waits) > 0 && (woken && len(t.waits) <= sweptOnWake || now.Sub(t.swept) >= max(sweepEvery, sweepShare*t.sweepTook))
+func (t *topic) sweepDue(now time.Time) bool {
+	return len(t.waits) > 0 && (t.changed && len(t.waits) <= sweptOnWake || now.Sub(t.swept) >= max(sweepEvery, sweepShare*t.sweepTook))
 }
 
 // sweep notifies the waits for actions that have ended, if that is due.
-func (b *Broker) sweep(ctx context.Context, t *topic, woken bool, now time.Time) error {
+func (b *Broker) sweep(ctx context.Context, t *topic, now time.Time) error {
 	b.mu.Lock()
-	due := t.sweepDue(woken, now)
+	due := t.sweepDue(now)
+	t.changed = t.changed && !due
 	awaited := slices.Collect(maps.Keys(t.waits))
 	b.mu.Unlock()
 	if !due {
