@@ -1,29 +1,37 @@
 package policy
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 )
 
-// TestDocumentMatchesTheLayers compares the table of docs/policy.md with the
-// layers, row by row.
-func TestDocumentMatchesTheLayers(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+var update = flag.Bool("update", false, "rewrite docs/reference/layers.md")
 
+// TestLayersAreDocumented compares docs/reference/layers.md with the layers.
+func TestLayersAreDocumented(t *testing.T) {
+	t.Parallel()
+	const path = "../../../docs/reference/layers.md"
 	var want strings.Builder
-	want.WriteString("| layer | looks at | set by | counts |\n| --- | --- | --- | --- |\n")
+	want.WriteString("# Layers of policy\n\nGenerated from `internal/tenant/policy` by `go test ./internal/tenant/policy -update`, in the order in which they are\n" +
+		"asked. [Policy](../policy.md#layers) has how they decide together.\n\n| layer | looks at | set by | counts |\n| --- | --- | --- | --- |\n")
 	for _, l := range layers {
 		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", l.name, l.looksAt, l.setBy, l.kind)
 	}
 
-	if !strings.Contains(string(page), "\n\n"+want.String()+"\n") {
-		t.Errorf("docs/policy.md does not have this table:\n%s", want.String())
+	if *update {
+		if err := os.WriteFile(path, []byte(want.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != want.String() {
+		t.Errorf("%s is out of date; go test -update rewrites it. want:\n%s", path, want.String())
 	}
 }
 
