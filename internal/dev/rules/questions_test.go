@@ -15,7 +15,7 @@ import (
 
 // answered is the number of questions for which the first two results of a
 // search have the answer. It only goes up.
-const answered = 23
+const answered = 40
 
 // questionWords are words of questions that name no subject.
 const questionWords = " a an and are as at be can did do does for from get has have how i if in is it its many me my " +
