@@ -23,12 +23,6 @@ WHERE (p.tenant_id = @tenant_id OR p.tenant_id IS NULL)
 ORDER BY p.pause_id DESC
 LIMIT @most::bigint;
 
--- name: PauseOfEverything :many
-SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
-FROM pauses p
-WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL;
-
 -- name: PauseSet :one
 -- Creates a pause or, with kill, turns an active pause into a kill. A kill stays
 -- a kill; killing again also ends actions that were proposed since. A pause that

@@ -59,18 +59,6 @@ func presentations() map[audit.Kind]presentation {
 	}
 }
 
-// IndexedKinds returns the kinds of event that a history reads, sorted.
-func IndexedKinds() []string {
-	var kinds []string
-	for kind, a := range presentations() {
-		if a.indexed {
-			kinds = append(kinds, string(kind))
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
-}
-
 // record holds the stored data of an action.
 type record struct {
 	view     outbox.View

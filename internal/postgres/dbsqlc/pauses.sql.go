@@ -190,65 +190,6 @@ func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) 
 	return items, nil
 }
 
-const pauseOfEverything = `-- name: PauseOfEverything :many
-SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
-FROM pauses p
-WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL
-`
-
-type PauseOfEverythingRow struct {
-	PauseID          uuid.UUID
-	Scope            string
-	Subject          string
-	Kill             bool
-	Reason           string
-	PausedAt         time.Time
-	PausedBy         string
-	KilledAt         *time.Time
-	Cancelled        int32
-	SweptAt          *time.Time
-	LiftedAt         *time.Time
-	LiftedBy         *string
-	WokenAt          *time.Time
-	NeedsPolicyWrite bool
-}
-
-func (q *Queries) PauseOfEverything(ctx context.Context, db DBTX) ([]PauseOfEverythingRow, error) {
-	rows, err := db.Query(ctx, pauseOfEverything)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PauseOfEverythingRow{}
-	for rows.Next() {
-		var i PauseOfEverythingRow
-		if err := rows.Scan(
-			&i.PauseID,
-			&i.Scope,
-			&i.Subject,
-			&i.Kill,
-			&i.Reason,
-			&i.PausedAt,
-			&i.PausedBy,
-			&i.KilledAt,
-			&i.Cancelled,
-			&i.SweptAt,
-			&i.LiftedAt,
-			&i.LiftedBy,
-			&i.WokenAt,
-			&i.NeedsPolicyWrite,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const pauseSet = `-- name: PauseSet :one
 INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
 VALUES ($1, $2::uuid, $3, $4, $5::boolean, $6, $7, CASE WHEN $5::boolean THEN now() END,

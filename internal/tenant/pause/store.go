@@ -192,16 +192,6 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 	return postgres.Map(rows, err, pauseFromRow)
 }
 
-// OfEverything returns the active pause of everything, in a transaction of any
-// scope. It returns false if there is none.
-func OfEverything(ctx context.Context, tx pgx.Tx) (wire.Pause, bool, error) {
-	rows, err := dbsqlc.New().PauseOfEverything(ctx, tx)
-	if err != nil || len(rows) == 0 {
-		return wire.Pause{}, false, err
-	}
-	return pauseFromRow(dbsqlc.PauseListRow(rows[0])), true, nil
-}
-
 // InFlight returns the number of actions of all tenants that workers hold at
 // present, in a transaction of the scope Admin.
 func InFlight(ctx context.Context, tx pgx.Tx) (int, error) {

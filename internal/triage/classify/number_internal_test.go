@@ -115,7 +115,7 @@ func TestGroupsFit(t *testing.T) {
 	counts := v.count(v.words("Please verify your account, and let me know", 20))
 
 	for _, name := range []string{"ask", "deceive"} {
-		if at := v.group(name); at < 0 || counts[at] == 0 {
+		if at := slices.Index(v.names, name); at < 0 || counts[at] == 0 {
 			t.Errorf("group %q is at %d and was not counted", name, at)
 		}
 	}

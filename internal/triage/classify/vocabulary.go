@@ -2,7 +2,6 @@ package classify
 
 import (
 	_ "embed" // the groups of words
-	"slices"
 	"strings"
 )
 
@@ -53,9 +52,6 @@ func phraseHash(words []word) uint64 {
 	}
 	return h
 }
-
-// group returns the bit of a group by its name.
-func (v vocabulary) group(name string) int { return slices.Index(v.names, name) }
 
 // count returns the number of occurrences of each group in the words.
 func (v vocabulary) count(words []word) [maxGroups]int {

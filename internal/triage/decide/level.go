@@ -55,24 +55,6 @@ const (
 	RSVP        Action = "rsvp"
 )
 
-// levelRow is a row of the table of levels.
-type levelRow struct {
-	level                           Level
-	name, reading, writing, sending string
-}
-
-func levels() []levelRow {
-	return []levelRow{
-		{L0, "manual", "the agent is silent", "–", "–"},
-		{L1, "query only", "answers when asked", "–", "–"},
-		{L2, "suggest per message", "label, archive and draft are proposed", "each is approved by its owner", "–"},
-		{L3, "batch suggest", "as L2, reviewed sorted", "approved in batches", "–"},
-		{L4, "act with undo", "as L3", "label, flag, snooze, draft, and archive of low priority, each with an undo", "–"},
-		{L5, "autonomous", "scheduled runs", "as L4, and trash with an undo", "authored templates only, each confirmed"},
-		{L6, "delegated", "defined, not offered", "", ""},
-	}
-}
-
 // actionRow is a row of the table of actions.
 type actionRow struct {
 	action Action
