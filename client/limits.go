@@ -165,7 +165,7 @@ func (c *Client) Resume(ctx context.Context, of wire.Target, reason string) erro
 	}
 	return &Problem{Problem: wire.Problem{
 		Type: "urn:countersign:problem:not_found", Status: http.StatusNotFound, Title: "Not found",
-		Detail: "nothing is paused there; list the pauses to see what is",
+		Detail: "nothing is paused there; list the pauses to see the active ones",
 	}}
 }
 

@@ -188,7 +188,7 @@ func submitsAgain(d *fixture) {
 	if first.Envelope.ActionID != again.Envelope.ActionID {
 		d.t.Error("the second answer is another action")
 	}
-	d.want(d.agent(args[:5]...), command.ExitOK, "known already")
+	d.want(d.agent(args[:5]...), command.ExitOK, "Already proposed")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"x","body":"x"}`, "--external-id", "again"),
 		command.ExitFailed, "exists with other content")
 }
@@ -287,7 +287,7 @@ func lists(d *fixture) {
 		d.t.Fatalf("a page of one is %+v", page)
 	}
 	d.want(d.agent("list", "--limit", "1", "--cursor", *page.NextCursor), command.ExitOK, "ID", "--cursor")
-	d.want(d.agent("list", "--external-id", "there-is-none"), command.ExitOK, "There are none.")
+	d.want(d.agent("list", "--external-id", "there-is-none"), command.ExitOK, "No matching actions.")
 }
 
 // ender ends a context when something was written.
@@ -336,7 +336,7 @@ func deadLetters(d *fixture) {
 	one, two := fail("dead-1"), fail("dead-2")
 	d.want(d.agent("dlq", "list"), command.ExitFailed, "it takes the role")
 	d.want(d.operator("dlq", "list", "--reason", "refused", "--tool", "notes.read"), command.ExitOK, one, two)
-	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "no such dead letters")
+	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "No matching dead letters")
 	page := decode[wire.Page[wire.DeadLetter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
 		d.t.Errorf("a page of one is %+v", page)
@@ -357,7 +357,7 @@ func deadLetters(d *fixture) {
 	d.want(d.operator("dlq", "replay", one, "--apply"), command.ExitOK, "1 replayed")
 	d.want(d.operator("get", one, "--wait"), command.ExitAction, "failed")
 	d.want(d.operator("dlq", "discard", "--tool", "notes.read", "--note", "of no use", "--apply"), command.ExitOK, "2 discarded")
-	d.want(d.operator("dlq", "replay", "--all", "--apply"), command.ExitOK, "no such dead letters")
+	d.want(d.operator("dlq", "replay", "--all", "--apply"), command.ExitOK, "No matching dead letters")
 	d.want(d.operator("dlq", "show", one), command.ExitFailed, "no dead letter")
 }
 
@@ -394,7 +394,7 @@ func setsUp(d *fixture) {
 	d.want(d.agent("tenant", "create", "acme"), command.ExitFailed)
 	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), command.ExitUsage, "--role")
 	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--expires-in", "1h"), command.ExitOK, "only time")
-	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), command.ExitOK, "There are none.")
+	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), command.ExitOK, "No matching actions.")
 	made := decode[struct {
 		TokenID string `json:"token_id"`
 		Token   string

@@ -29,7 +29,7 @@ func looksIntoExecutions(d *fixture) {
 			d.t.Errorf("exported %s", line)
 		}
 	}
-	d.want(d.operator("executions", "list", "--session-id", "nobody's"), command.ExitOK, "There are none.")
+	d.want(d.operator("executions", "list", "--session-id", "nobody's"), command.ExitOK, "No matching executions.")
 	d.want(d.agent("executions", "show", created), command.ExitOK, created)
 
 	for text, args := range map[string][]string{
@@ -40,14 +40,14 @@ func looksIntoExecutions(d *fixture) {
 		"later than --since":       {"list", "--since", "1h", "--until", "2h"},
 		"another source":           {"list", "--tool", "a:b", "--source", "c"},
 		"not the id of an action":  {"show", "x"},
-		"there is no command":      {"find"},
+		"unknown command":          {"find"},
 		"--since must be a time":   {"export", "--since", "yesterday"},
 		"needs at least 1 argumen": {"show"},
 	} {
 		d.want(d.operator(append([]string{"executions"}, args...)...), command.ExitUsage, text)
 	}
 	d.want(d.operator("executions", "list", "--user", "demo agent"), command.ExitOK, "notes:notes.")
-	d.want(d.operator("executions", "list", "--user", "nobody of this name"), command.ExitOK, "There are none.")
+	d.want(d.operator("executions", "list", "--user", "nobody of this name"), command.ExitOK, "No matching executions.")
 	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), command.ExitFailed, "no execution")
 	for text, args := range map[string][]string{
 		"source:name":                  {"notes"},

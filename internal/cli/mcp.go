@@ -28,7 +28,7 @@ func runMCP(ctx context.Context, a *command.App) error {
 		}
 	}
 	if token == "" {
-		return errors.New("there is no token: put one of an agent into " + command.TokenEnv + "; `countersign token create` makes one")
+		return errors.New("no token: put an agent's token into " + command.TokenEnv + "; `countersign token create` makes one")
 	}
 	err := mcpserver.Bridge(ctx, mcpserver.BridgeConfig{
 		URL: strings.TrimSuffix(a.URL, "/") + "/mcp", Token: token, Version: telemetry.Version(), In: a.In, Out: a.Out,

@@ -68,7 +68,7 @@ func setsDanger(d *fixture) {
 
 func setsRules(d *fixture) {
 	file := d.file("long.cel", "args.title.size() > 40 ||\n  args.title == 'x'\n")
-	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "There are none.")
+	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "No rules.")
 	d.want(d.admin("policy", "rule", "set", "long", "--tool", "notes:notes.create", "--when", "@"+file, "--mode", "deny", "--reason", "Too long"), command.ExitOK, "set rule long")
 	d.want(d.admin("policy", "rule", "set", "spare", "--tool", "*", "--when", "true", "--mode", "deny", "--off"), command.ExitOK)
 	d.want(d.operator("policy", "rule", "list"), command.ExitOK, "long", "Too long", "args.title.size() > 40 || ", "deny (off)")
@@ -91,7 +91,7 @@ func makesGrants(d *fixture) {
 	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have passed")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no grant")
-	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "There are none.")
+	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "No matching grants.")
 	d.want(d.operator("policy", "grant", "list", "--ended"), command.ExitOK, "revoked by")
 	for text, args := range map[string][]string{
 		"such as /currency=EUR": {"--pin", "currency=EUR"}, "is there twice": {"--pin", "/a=1", "--pin", "/a=2"},
@@ -169,7 +169,7 @@ reviews:
 	d.want(nobody("policy", "check", "-f", bad), command.ExitFailed,
 		"bad.yaml:2:5: /modes/0/tool is refused", "bad.yaml:8:5: /rules/0/expression line 2, column 3: ", "> 1", "^")
 	d.want(nobody("policy", "check", "-f", bomb), command.ExitFailed, "bomb.yaml:")
-	d.want(nobody("policy", "check"), command.ExitUsage, "-f says which file")
+	d.want(nobody("policy", "check"), command.ExitUsage, "-f is required")
 	d.want(d.admin("policy", "apply", "-f", late, "--apply"), command.ExitFailed, "late.yaml:5:5: /rules/0/expression line 1, column 5: ", "the tool has no argument")
 	d.want(d.admin("policy", "apply", "-f", file), command.ExitOK, "added", "notes:*", "Nothing was changed; add --apply")
 	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
@@ -217,7 +217,7 @@ func simulates(d *fixture) {
 	d.want(d.operator("policy", "simulate", "-f", same, "--since", "1h", "--until", "2h"), command.ExitUsage, "--until must be later")
 	d.want(d.operator("policy", "simulate", "-f", same, "--since", "soon"), command.ExitUsage, "--since must be")
 	d.want(d.operator("policy", "simulate", "-f", same, "--tool", "no*es"), command.ExitFailed, "/tool")
-	d.want(d.operator("policy", "simulate"), command.ExitUsage, "-f says which file")
+	d.want(d.operator("policy", "simulate"), command.ExitUsage, "-f is required")
 	d.want(d.agent("policy", "simulate", "-f", same), command.ExitFailed, "it takes the role")
 }
 

@@ -114,7 +114,7 @@ func proposesInSQL(d *fixture) {
 	if s := d.want(d.operator("proposals", "list", "--login", login, "--state", "duplicate"), command.ExitOK, duplicate); strings.Contains(s.out, refused) {
 		d.t.Errorf("the duplicates contain what was refused: %s", s.out)
 	}
-	d.want(d.operator("proposals", "list", "--login", login, "--state", "waiting"), command.ExitOK, "There are no such proposals.")
+	d.want(d.operator("proposals", "list", "--login", login, "--state", "waiting"), command.ExitOK, "No matching proposals.")
 	d.want(d.operator("proposals", "list", "--state", "accepted"), command.ExitUsage, "--state must be")
 	d.want(d.operator("proposals", "show", "x"), command.ExitUsage, "not the id of an action")
 	d.want(d.agent("proposals", "list"), command.ExitFailed, "role agent")

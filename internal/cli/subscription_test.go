@@ -18,7 +18,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.want(d.admin("subscription", "list"), command.ExitOK, "There are none")
+	d.want(d.admin("subscription", "list"), command.ExitOK, "No subscriptions.")
 	d.want(d.admin("subscription", "set", "out"), command.ExitUsage, "--source is required")
 	d.want(d.admin("subscription", "set", "out", "--source", "notes"), command.ExitUsage, "webhook or slack")
 	d.want(d.admin("source", "set", "hooks", "--kind", "webhook", "--config", `{"url":"http://hooks.example.com/"}`), command.ExitUsage, "must be https")

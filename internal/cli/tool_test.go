@@ -32,7 +32,7 @@ func TestCatalogCommands(t *testing.T) {
 func findsTools(d *fixture) {
 	d.want(d.operator("tools", "list"), command.ExitOK, "TOOL", "notes:notes.create", "require_approval")
 	d.want(d.operator("tools", "list", "--source", "notes", "--risk", "read", "--limit", "1"), command.ExitOK, "notes:notes.")
-	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "There are none.")
+	d.want(d.operator("tools", "list", "--source", "none"), command.ExitOK, "No matching tools.")
 	s := d.want(d.agent("tools", "search", "create", "note", "--json"), command.ExitOK)
 	if first, _, _ := strings.Cut(s.out, "\n"); !strings.Contains(decode[wire.Tool](d.t, first).Tool, "create") {
 		d.t.Errorf("the best of the search is %s", first)
@@ -61,7 +61,7 @@ func acceptsAChange(d *fixture) {
 	}
 	diff := decode[wire.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
 	d.want(d.operator("tools", "accept", "notes:notes.create"), command.ExitUsage, "countersign tools diff notes:notes.create")
-	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "no longer the one that was shown")
+	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "has changed since it was shown")
 	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitFailed, "it takes the role admin or owner")
 	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
 	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")

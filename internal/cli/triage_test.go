@@ -35,9 +35,9 @@ func TestTriage(t *testing.T) {
 	}
 	good := file("good.yaml", "kind: maildir\nconnection:\n  path: /srv/mail\nsettings:\n  addresses: [ann@example.com]\n")
 
-	d.want(d.admin("triage", "accounts", "list"), command.ExitOK, "There are none")
-	d.want(d.admin("triage", "status"), command.ExitOK, "There are no accounts")
-	d.want(d.admin("triage", "accounts", "set", "work"), command.ExitUsage, "-f says which file")
+	d.want(d.admin("triage", "accounts", "list"), command.ExitOK, "No accounts.")
+	d.want(d.admin("triage", "status"), command.ExitOK, "No accounts")
+	d.want(d.admin("triage", "accounts", "set", "work"), command.ExitUsage, "-f is required")
 	d.want(d.admin("triage", "accounts", "set", "work", "-f", file("unknown.yaml", "kind: maildir\nconnexion: {}\n")), command.ExitFailed, `unknown field "connexion"`)
 	bad := d.want(d.admin("triage", "accounts", "set", "work", "-f", file("bad.yaml", "kind: maildir\nconnection:\n  path: mail\n")), command.ExitFailed, "bad.yaml:3:")
 	if !strings.Contains(bad.err, "absolute path") {
@@ -86,11 +86,11 @@ func TestTriage(t *testing.T) {
 			t.Errorf("%q prints what controls the terminal", args)
 		}
 	}
-	d.want(d.operator("triage", "list", "--bucket", "urgent"), command.ExitOK, "There are no such messages")
+	d.want(d.operator("triage", "list", "--bucket", "urgent"), command.ExitOK, "No matching messages")
 	d.want(d.operator("triage", "why", "4711@example.com"), command.ExitOK, "not judged yet")
 	d.want(d.operator("triage", "why", "none@example.com"), command.ExitFailed, "no message")
 	d.want(d.agent("triage", "why", id.String()), command.ExitFailed, "role agent")
-	d.want(d.operator("triage", "correct", id.String(), "--head", "act"), command.ExitUsage, "both are required")
+	d.want(d.operator("triage", "correct", id.String(), "--head", "act"), command.ExitUsage, "are required")
 	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "fyi"), command.ExitFailed, "no decision to correct")
 	exec(`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
 			decision, signals, prediction, features, notes, model)

@@ -28,7 +28,7 @@ func TestTriageTrain(t *testing.T) {
 		"train says where to":            {[]string{"train", "--training", small}, command.ExitUsage},
 		"train needs a folder":           {[]string{"train", "--training", "none", "--out", filepath.Join(dir, "x")}, command.ExitUsage},
 		"eval needs a folder":            {[]string{"eval", "--training", small, "--fixture", "none"}, command.ExitUsage},
-		"a file is no folder":            {[]string{"eval", "--corpus", small + "/mail.jsonl", "--training", small}, command.ExitUsage},
+		"a file is not a folder":         {[]string{"eval", "--corpus", small + "/mail.jsonl", "--training", small}, command.ExitUsage},
 		"cross-validation divides":       {[]string{"eval", "--training", small, "--folds", "1"}, command.ExitUsage},
 		"training takes no server":       {[]string{"train", "--training", small, "--out", filepath.Join(dir, "one"), "--sheet", filepath.Join(dir, "one.md")}, command.ExitOK},
 		"training is the same each time": {[]string{"train", "--training", small, "--out", filepath.Join(dir, "two"), "--json"}, command.ExitOK},

@@ -143,7 +143,7 @@ test.describe('journey 11: dead letters are replayed at a pace, and stopped half
     await expect(page.getByRole('list', { name: 'What happened' })).toContainText('given up')
     await expect(page.getByRole('list', { name: 'What happened' })).toContainText('The note was never there.')
     await page.goto(`${url()}/dead-letters/${id}`)
-    await expect(page.getByRole('heading', { name: 'There is no such dead letter' })).toBeVisible()
+    await expect(page.getByRole('heading', { name: 'Dead letter not found' })).toBeVisible()
   })
 })
 
@@ -241,10 +241,10 @@ test('the filter that is shown is the one that was applied: after back, forward 
   await expect(page.locator('.filter .chip')).toHaveText(/pending/)
   await expect.poll(() => asked.at(-1)).toBe('pending')
   await page.getByRole('button', { name: 'As a query' }).click()
-  await expect(page.getByLabel('What the API is asked')).toHaveValue('/api/v1/actions?phase=pending')
-  await page.getByLabel('What the API is asked').fill('/api/v1/actions?colour=red')
-  await page.getByRole('button', { name: 'Ask this' }).click()
-  await expect(page.locator('.filter-raw')).toContainText('There is no filter “colour” here.')
+  await expect(page.getByLabel('API query')).toHaveValue('/api/v1/actions?phase=pending')
+  await page.getByLabel('API query').fill('/api/v1/actions?colour=red')
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await expect(page.locator('.filter-raw')).toContainText('Unknown filter “colour”.')
 })
 
 test('an address that is not understood is an error, and no list', async ({ operator: page }) => {

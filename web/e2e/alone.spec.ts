@@ -104,7 +104,7 @@ test('whoever has no access, is disabled, or goes back, reads so', async ({ page
   await expect(said).toContainText('The login was refused')
   // From the page itself: a link from elsewhere begins no login.
   await page.evaluate(() => location.assign('/auth/login?provider=nobody'))
-  await expect(said).toContainText('There is no such login')
+  await expect(said).toContainText('Unknown login')
   const { items } = await api<{ items: { operator_id: string; name: string; issuer: string; subject: string }[] }>(
     'owner',
     'GET',

@@ -128,7 +128,7 @@ for (const hand of hands) {
       await page.keyboard.press('a')
       await page.keyboard.press('Control+Enter')
       expect((await action(id)).phase).toBe('pending')
-      await give(page, hand, 'Tab', 'I have looked at it')
+      await give(page, hand, 'Tab', 'I have reviewed it')
       await expect(page.getByLabel('note', { exact: true })).toHaveValue('what I typed')
       await expect(page.getByLabel('title', { exact: true })).toHaveValue('New')
       await page.locator('h2.title').click()

@@ -162,7 +162,7 @@ test('what somebody changed meanwhile is not approved, and is looked at again', 
   )
   await page.keyboard.press('a')
   await expect(row(page, 'Stale one')).toContainText('not approved')
-  await expect(note(page, 'not approved')).toContainText('It changed since you looked')
+  await expect(note(page, 'not approved')).toContainText('It changed since you loaded it')
   expect(await phase(first!)).toBe('pending')
   await row(page, 'Stale one').click()
   await expect(page.getByRole('article').getByRole('alert').filter({ hasText: 'Changed since' })).toContainText(

@@ -48,11 +48,11 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 		}
 	}
 	view := command.View[wire.Tool]{
-		Empty: "There is no tool that you may use now.", Head: []string{"TOOL", "A CALL", "RISK", "TITLE"},
+		Empty: "No tools are available to you.", Head: []string{"TOOL", "A CALL", "RISK", "TITLE"},
 		Row: func(t wire.Tool) []string { return []string{t.Tool, modeWords(t.Mode), t.Risk, t.Title} },
 	}
 	if f != (client.ToolFilter{}) {
-		view.Empty = "No tool that you may use fits."
+		view.Empty = "No tool that is available to you matches."
 	}
 	return view.Show(a)(usable, nil)
 }
@@ -112,7 +112,7 @@ func List(a *command.App) *cobra.Command {
 // actionView shows actions, one a line.
 func actionView() command.View[wire.Action] {
 	return command.View[wire.Action]{
-		Empty: "There are none.", Head: []string{"ID", "TOOL", "PHASE", "STATUS", "TRIES", "PROPOSED", "EXTERNAL ID"},
+		Empty: "No matching actions.", Head: []string{"ID", "TOOL", "PHASE", "STATUS", "TRIES", "PROPOSED", "EXTERNAL ID"},
 		Row: func(a wire.Action) []string {
 			e := a.Envelope
 			return []string{

@@ -30,7 +30,7 @@ func Search(a *command.App) *cobra.Command {
 	return command.New(a, "search TEXT", command.Arguments(1, 1, "the first characters of an id or name"), func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.Search(ctx, args[0])
 		return command.View[wire.SearchResult]{
-			Empty: "Nothing begins like that.", Head: []string{"KIND", "ID", "NAME"},
+			Empty: "No ids or names begin with that text.", Head: []string{"KIND", "ID", "NAME"},
 			Row: func(r wire.SearchResult) []string { return []string{r.Kind, r.ID, r.Label} },
 		}.Show(a)(found, err)
 	})

@@ -51,7 +51,7 @@ func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) er
 	case waiting > 0:
 		a.Note("%d wait for a person: countersign list --approval required", waiting)
 	case running == 1 && len(actions) == 1 && waited == 0:
-		a.Note("See what becomes of it: countersign get %s --wait", actions[0].Envelope.ActionID)
+		a.Note("To see the result: countersign get %s --wait", actions[0].Envelope.ActionID)
 	case running > 0:
 		a.Note("%d have not ended yet: countersign watch", running)
 	}

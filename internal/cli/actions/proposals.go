@@ -21,7 +21,7 @@ func Proposals(a *command.App) *cobra.Command {
 func listProposals(a *command.App) *cobra.Command {
 	var f client.SQLProposalFilter
 	view := command.View[wire.SQLProposal]{
-		Empty: "There are no such proposals.", Head: []string{"ID", "LOGIN", "STATE", "PROPOSED", "WHY"},
+		Empty: "No matching proposals.", Head: []string{"ID", "LOGIN", "STATE", "PROPOSED", "WHY"},
 		Row: func(p wire.SQLProposal) []string {
 			return []string{p.ID.String(), p.Login, p.State, command.Local(&p.ProposedAt), whyNoAction(p)}
 		},

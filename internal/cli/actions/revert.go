@@ -138,7 +138,7 @@ func (r *bulkRevert) show(report revertReport, err error) error {
 	case err != nil || report.Stopped:
 		a.Note("Stopped after %d actions: %d %s. To go on, run the command again: what has a reversal keeps it.", len(report.Items), counts[wire.ResultAccepted], r.verb())
 	case len(report.Items) == 0:
-		a.Note("There are no such actions that may have had an effect.")
+		a.Note("No matching actions that may have had an effect.")
 	case !r.apply:
 		a.Note("\nNothing was changed. To revert %d, add --apply. %d have a reversal already, and %d cannot be reverted.",
 			counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultRefused]+counts[wire.ResultDenied])

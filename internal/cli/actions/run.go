@@ -46,7 +46,7 @@ func runTool(ctx context.Context, a *command.App, c *client.Client, f runFlags, 
 	inv, err := c.Invoke(ctx, args[0], call)
 	switch {
 	case ctx.Err() != nil && !f.dryRun:
-		fmt.Fprintf(a.Err, "It was stopped before the server answered. To see what became of it: countersign list --external-id %s\n", call.ExternalID)
+		fmt.Fprintf(a.Err, "Stopped before the server answered. To see the result: countersign list --external-id %s\n", call.ExternalID)
 		return err
 	case err != nil && inv.ID == (envelope.ActionID{}):
 		return err
@@ -54,7 +54,7 @@ func runTool(ctx context.Context, a *command.App, c *client.Client, f runFlags, 
 		return showDryRun(a, inv)
 	}
 	if inv.Known {
-		a.Note("It was known already, with the same content; nothing was proposed a second time.")
+		a.Note("Already proposed with the same content; nothing was proposed again.")
 	}
 	if isPending(inv.Status) && !f.noWait {
 		if inv, err = waitForEnd(ctx, a, c, args[0], call, inv); err != nil {
@@ -120,7 +120,7 @@ func waitForEnd(ctx context.Context, a *command.App, c *client.Client, tool stri
 			}
 		}
 		if err != nil {
-			fmt.Fprintf(a.Err, "The action is left as it is. To go on waiting: countersign get %s --wait=5m\nTo take it back: countersign undo %s\n", inv.ID, inv.ID)
+			fmt.Fprintf(a.Err, "The action is left as it is. To keep waiting: countersign get %s --wait=5m\nTo take it back: countersign undo %s\n", inv.ID, inv.ID)
 			return inv, err
 		}
 	}
@@ -181,7 +181,7 @@ func failureText(inv wire.Invocation) string {
 	case inv.Status == wire.ExecutionExpired:
 		return outcome + "; propose it again if it is still wanted"
 	case inv.Status == wire.ExecutionUnknown:
-		return "it is unknown whether it happened; do not repeat it" + why
+		return "the outcome is unknown; do not repeat the call" + why
 	}
 	return "it failed" + why
 }
@@ -203,7 +203,7 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 	case a.JSON:
 		return a.WriteJSON(inv)
 	}
-	goes := "only when an operator says so, or never"
+	goes := "only after an operator resolves it, or never"
 	if dry.GoesOutAt != nil {
 		goes = dry.GoesOutAt.Local().Format(time.DateTime) + " at the soonest"
 	}

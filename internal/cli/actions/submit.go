@@ -73,7 +73,7 @@ func submitOne(ctx context.Context, a *command.App, c *client.Client, proposal j
 		return err
 	}
 	if s.Known {
-		a.Note("It was known already, with the same content; nothing was proposed a second time.")
+		a.Note("Already proposed with the same content; nothing was proposed again.")
 	}
 	return ShowOutcome(a, []wire.Action{s.Action}, wait)
 }

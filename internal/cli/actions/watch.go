@@ -53,7 +53,7 @@ func runWatch(ctx context.Context, a *command.App, c *client.Client, since strin
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		if last != "" {
-			a.Note("To go on from here: countersign watch --since %s", last)
+			a.Note("To continue from here: countersign watch --since %s", last)
 		}
 		return nil
 	}

@@ -315,7 +315,7 @@ func Undo(a *command.App) *cobra.Command {
 // Reviews returns the command review.
 func Reviews(a *command.App) *cobra.Command {
 	return command.NewGroup("review", command.NewList(a, command.View[wire.ReviewRule]{
-		Empty: "There are none: one person is enough.",
+		Empty: "No review rules: one approval is enough.",
 		Head:  []string{"KEY", "FROM RISK", "APPROVALS", "WAIT", "WARN", "ESCALATE", "EDITS", "SET BY"},
 		Row: func(r wire.ReviewRule) []string {
 			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.Edits, r.UpdatedBy.Brief()}

@@ -73,7 +73,7 @@ func parsePlace(text string) (p place, err error) {
 		p.checkpoint, err = strconv.ParseInt(text, 10, 64)
 	}
 	if err != nil || p.checkpoint < 0 {
-		return place{}, command.Misuse("--from must be the number of a checkpoint, rows, or a part of the rows such as rows:2/5; %s is none of these", text)
+		return place{}, command.Misuse("invalid --from %s: want the number of a checkpoint, rows, or a part of the rows such as rows:2/5", text)
 	}
 	return p, nil
 }
@@ -169,7 +169,7 @@ func (v *verification) chain(ctx context.Context) error {
 	if has := report.KnownHead; has != nil && known.Checkpoint != 0 && has.Checkpoint != known.Checkpoint {
 		report.Findings = append(report.Findings, audit.Finding{
 			Kind: audit.ChainBroken, Checkpoint: has.Checkpoint,
-			Message: fmt.Sprintf("it has the hash that the note says checkpoint %d has: the note or the checkpoint's number was changed", known.Checkpoint),
+			Message: fmt.Sprintf("it has the hash of checkpoint %d in the note: the note or the checkpoint's number was changed", known.Checkpoint),
 		})
 	}
 	return nil
@@ -236,7 +236,7 @@ func (v *verification) show(chain bool) error {
 
 func showRows(a *command.App, r *audit.RowsReport) error {
 	if r == nil {
-		a.Note("Only events were verified. To compare actions, decisions, votes and attempts with them, add --tenant NAME beside the database.")
+		a.Note("Only events were verified. To compare actions, decisions, votes and attempts with them, add --tenant NAME, with DATABASE_URL set.")
 		return nil
 	}
 	if len(r.Findings) > 0 {

@@ -136,7 +136,7 @@ func (a *App) advice(err error, code int) string {
 		return "Run the command with --help to see how it is used."
 	}
 	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return "Is the API running there? `countersign dev` starts one; --url or " + urlEnv + " says where it is."
+		return "Is the API running there? `countersign dev` starts one; --url or " + urlEnv + " sets its address."
 	}
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
@@ -249,7 +249,7 @@ func Group(cmd *cobra.Command, args []string) error {
 			known = append(known, below.Name())
 		}
 	}
-	return Misuse("there is no command %s %s%s", cmd.CommandPath(), args[0], fault.Suggestion(fault.Nearest(args[0], known)))
+	return Misuse("unknown command %s %s%s", cmd.CommandPath(), args[0], fault.Suggestion(fault.Nearest(args[0], known)))
 }
 
 // NewList returns the command list, which shows the result of a method of the

@@ -93,7 +93,7 @@ func (a *App) Logins() (login.Store, error) {
 			return login.NewStore(filepath.Join(dir, in.below)), nil
 		}
 	}
-	return login.Store{}, fmt.Errorf("there is no folder to keep a login in: set %s", configEnv)
+	return login.Store{}, fmt.Errorf("no folder for logins: set %s", configEnv)
 }
 
 // LoggedIn is the token of a login; empty if there is none, which the API then

@@ -178,7 +178,7 @@ func (e *FileError) Error() string { return strings.Join(e.lines, "\n") }
 // server. The errors of check have pointers into the document.
 func (a *App) ReadDocument(name string, check func(document []byte) error) (*File, error) {
 	if name == "" {
-		return nil, Misuse("-f says which file; - is standard input")
+		return nil, Misuse("-f is required: the file, or - for standard input")
 	}
 	text, err := a.ReadFile(name, maxFile+1)
 	if err != nil {
@@ -247,7 +247,7 @@ func (f *File) value(pointer string, node *yaml.Node, depth int) (any, error) {
 	}
 	var v any
 	if err := node.Decode(&v); err != nil {
-		return nil, f.wrong(here, pointer, "is no value that can be read")
+		return nil, f.wrong(here, pointer, "has an unsupported type of value")
 	}
 	return v, nil
 }

@@ -365,7 +365,7 @@ func ToolFlag(cmd *cobra.Command, pattern *string) {
 func ToolArgument(text string) (policy.Key, error) {
 	key, err := policy.ParseKey(text)
 	if err != nil {
-		return key, Misuse("the argument must be a tool, as source:name")
+		return key, Misuse("invalid tool: write it as source:name")
 	}
 	return key, nil
 }

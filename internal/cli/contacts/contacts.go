@@ -39,7 +39,7 @@ func list(a *command.App) *cobra.Command {
 			return err
 		}
 		return command.View[wire.Contact]{
-			Empty: "There are no such entries.", Head: []string{"KIND", "VALUE", "UNTIL", "SOURCE", "WHY"},
+			Empty: "No matching entries.", Head: []string{"KIND", "VALUE", "UNTIL", "SOURCE", "WHY"},
 			Row: func(e wire.Contact) []string {
 				return []string{e.Kind, e.Value, command.Local(e.ExpiresAt), e.Source, e.Reason}
 			},
@@ -110,7 +110,7 @@ func recognise(ctx context.Context, c *client.Client, like wire.Contact, values 
 		case err != nil:
 			return nil, command.Misuse("%s: %v", command.Line(value), err)
 		case found.Kind == contact.Handle && !strings.ContainsAny(value[:1], "@#"):
-			return nil, command.Misuse("%s is no address, domain or phone number; for a handle write @name, or give --kind handle", command.Line(value))
+			return nil, command.Misuse("invalid value %s: want an e-mail address, a domain or a phone number; for a handle write @name, or give --kind handle", command.Line(value))
 		}
 		all[i].Kind = string(found.Kind)
 	}

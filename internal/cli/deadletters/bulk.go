@@ -243,7 +243,7 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 		a.Note("%s: %d of %d done. To continue with the rest, run the command again with --until %s.", ch.verb, out.Count, out.Total, ch.filter.Until.UTC().Format(time.RFC3339Nano))
 		return nil
 	case out.Total == 0:
-		a.Note("There are no such dead letters.")
+		a.Note("No matching dead letters.")
 		return nil
 	case !ch.apply:
 		if err := showCounts(a, out.Counts); err != nil {

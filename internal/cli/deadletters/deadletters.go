@@ -44,7 +44,7 @@ func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) {
 
 func view() command.View[wire.DeadLetter] {
 	return command.View[wire.DeadLetter]{
-		Empty: "There are no such dead letters.", Head: []string{"ID", "TOOL", "REASON", "TRIES", "SINCE", "WHY"},
+		Empty: "No matching dead letters.", Head: []string{"ID", "TOOL", "REASON", "TRIES", "SINCE", "WHY"},
 		Row: func(l wire.DeadLetter) []string {
 			return []string{
 				l.ActionID.String(), l.Tool, l.Reason, fmt.Sprint(l.Attempts), command.Local(&l.At),
@@ -85,7 +85,7 @@ func summary(a *command.App) *cobra.Command {
 	cmd := command.New(a, "summary", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		groups, err := c.DeadLetterSummary(ctx, f)
 		return command.View[wire.DeadLetterGroup]{
-			Empty: "There are no such dead letters.", Head: []string{"TOOL", "REASON", "CODE", "COUNT", "OLDEST", "NEWEST"},
+			Empty: "No matching dead letters.", Head: []string{"TOOL", "REASON", "CODE", "COUNT", "OLDEST", "NEWEST"},
 			Row: func(g wire.DeadLetterGroup) []string {
 				count := fmt.Sprint(g.Count)
 				if g.Capped {

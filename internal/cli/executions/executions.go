@@ -58,7 +58,7 @@ func list(a *command.App) *cobra.Command {
 			return err
 		}
 		return command.View[wire.Execution]{
-			Empty: "There are none.", Head: []string{"ID", "TOOL", "STATUS", "PROPOSED", "TOOK", "BY", "FROM"},
+			Empty: "No matching executions.", Head: []string{"ID", "TOOL", "STATUS", "PROPOSED", "TOOK", "BY", "FROM"},
 			Row: func(e wire.Execution) []string {
 				return []string{
 					e.ID.String(), e.Tool, string(e.Status), command.Local(&e.ProposedAt), took(e.DurationMS), userName(e.User), cameVia(e.Context),

@@ -47,7 +47,7 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 	}
 	issuer, id := cmp.Or(f.issuer, a.Getenv(command.IssuerEnv), was.Issuer), cmp.Or(f.client, a.Getenv(command.ClientIDEnv), was.ClientID)
 	if issuer == "" || id == "" {
-		return command.Misuse("--issuer and --client-id are required the first time; whoever set the provider up knows them")
+		return command.Misuse("--issuer and --client-id are required for the first login; ask your administrator for them")
 	}
 	scopes := f.scopes
 	if len(scopes) == 0 && issuer == was.Issuer {

@@ -105,7 +105,7 @@ func changePerson(ctx context.Context, c *client.Client, id string, change func(
 			return c.PutOperator(ctx, id, o.OperatorInput)
 		}
 	}
-	return command.Misuse("there is no person of this id; `countersign operator list` shows them")
+	return command.Misuse("no such person; `countersign operator list` shows the ids")
 }
 
 // Providers returns the command provider.

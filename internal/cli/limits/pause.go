@@ -83,7 +83,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 		return err
 	}
 	if f.reason == "" {
-		return command.Misuse("--reason is required: whoever finds it stopped will ask")
+		return command.Misuse("--reason is required, for people who find it stopped")
 	}
 	var p wire.Pause
 	inFlight := -1
@@ -119,7 +119,7 @@ func showStop(a *command.App, of wire.Target, p wire.Pause, kill bool, inFlight 
 		a.Note("Workers hold %d action(s) at this moment; what of them has not been sent is stopped within five seconds.", inFlight)
 	}
 	if kill {
-		a.Note("What is pending of it is being ended; `countersign pause list` counts it.")
+		a.Note("Its pending actions are being skipped; `countersign pause list` shows the progress.")
 	}
 	a.Note("To go on: countersign resume %s", flagsOf(of))
 	return nil

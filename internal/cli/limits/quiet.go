@@ -25,7 +25,7 @@ func quietList(a *command.App) *cobra.Command {
 	return command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		all, err := c.QuietHours(ctx)
 		if err != nil || a.JSON || len(all) == 0 {
-			return command.View[wire.QuietHours]{Empty: "There are no quiet hours."}.Show(a)(all, err)
+			return command.View[wire.QuietHours]{Empty: "No quiet hours are set."}.Show(a)(all, err)
 		}
 		var rows [][]string
 		for _, h := range all {

@@ -18,10 +18,10 @@ import (
 const early = time.Minute
 
 // ErrNone is the error for a server without a login.
-var ErrNone = errors.New("nobody is logged in there")
+var ErrNone = errors.New("not logged in to this server")
 
 // ErrOver is the error for a login that has ended and cannot be renewed.
-var ErrOver = errors.New("the login is over")
+var ErrOver = errors.New("the login has expired")
 
 // Store keeps logins in a folder that only its owner can read, one for each
 // server. Several processes may use it at once.

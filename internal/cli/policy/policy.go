@@ -84,7 +84,7 @@ func danger(a *command.App) *cobra.Command {
 		}
 		mode, err := command.ModeArgument(args[0])
 		if err != nil || mode == envelope.ModeAllow {
-			return command.Misuse("the mode must be deny or require_approval; to allow a tool: countersign policy mode set SOURCE:TOOL allow")
+			return command.Misuse("the mode must be deny or require_approval; to allow a tool, use countersign policy mode set SOURCE:TOOL allow")
 		}
 		doc, err := json.Marshal(map[string]envelope.Mode{"danger": mode})
 		if err != nil {
@@ -100,7 +100,7 @@ func danger(a *command.App) *cobra.Command {
 
 func modes(a *command.App) *cobra.Command {
 	return command.NewGroup("mode", command.NewList(a, command.View[wire.Mode]{
-		Empty: "None is set: what holds follows from the risk of each tool.", Head: []string{"KEY", "MODE", "AUTOMATION", "SET BY", "SET"},
+		Empty: "No modes are set; the risk of each tool decides.", Head: []string{"KEY", "MODE", "AUTOMATION", "SET BY", "SET"},
 		Row: func(m wire.Mode) []string {
 			return []string{m.Tool, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy.Brief(), command.Local(&m.UpdatedAt)}
 		},
@@ -199,7 +199,7 @@ func preferenceChange(a *command.App, verb, state string, change func(*client.Cl
 
 func rules(a *command.App) *cobra.Command {
 	return command.NewGroup("rule", command.NewList(a, command.View[wire.Rule]{
-		Empty: "There are none.", Head: []string{"RULE", "KEY", "MODE", "WHEN", "REASON", "AUTOMATION", "SET BY"},
+		Empty: "No rules.", Head: []string{"RULE", "KEY", "MODE", "WHEN", "REASON", "AUTOMATION", "SET BY"},
 		Row: func(r wire.Rule) []string {
 			mode := string(r.Mode)
 			if !r.Enabled {
@@ -246,7 +246,7 @@ func grants(a *command.App) *cobra.Command {
 func grantList(a *command.App) *cobra.Command {
 	var ended bool
 	view := command.View[wire.Grant]{
-		Empty: "There are none.", Head: []string{"GRANT", "TOOL", "FOR", "ARGUMENTS", "UNTIL", "MADE BY", "REASON"},
+		Empty: "No matching grants.", Head: []string{"GRANT", "TOOL", "FOR", "ARGUMENTS", "UNTIL", "MADE BY", "REASON"},
 		Row: func(g wire.Grant) []string {
 			until := command.Local(&g.ExpiresAt)
 			if g.RevokedAt != nil {

@@ -19,7 +19,7 @@ import (
 // Command returns the command subscription.
 func Command(a *command.App) *cobra.Command {
 	cmd := command.NewGroup("subscription", command.NewList(a, command.View[wire.Subscription]{
-		Empty: "There are none.", Head: []string{"SUBSCRIPTION", "SOURCE", "KINDS", "TOOL", "RISK", "BEHIND", "STATE"},
+		Empty: "No subscriptions.", Head: []string{"SUBSCRIPTION", "SOURCE", "KINDS", "TOOL", "RISK", "BEHIND", "STATE"},
 		Row: func(s wire.Subscription) []string {
 			return []string{s.Name, s.Source, strings.Join(s.Kinds, " "), s.Tool, string(s.MinRisk), fmt.Sprint(s.Behind), subscriptionState(s)}
 		},

@@ -54,7 +54,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 		}
 	}
 	return command.View[wire.Tool]{
-		Empty: "There are none.", Head: []string{"TOOL", "MODE", "RISK", "EFFECT", "REVERTED", "WRITES TO", "NEEDS", "NOTE"},
+		Empty: "No matching tools.", Head: []string{"TOOL", "MODE", "RISK", "EFFECT", "REVERTED", "WRITES TO", "NEEDS", "NOTE"},
 		Row: func(t wire.Tool) []string {
 			return []string{t.Tool, string(t.Mode), t.Risk, string(t.Effect), revertedShort(t), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
 		},

@@ -18,7 +18,7 @@ import (
 // Sources returns the command source.
 func Sources(a *command.App) *cobra.Command {
 	cmd := command.NewGroup("source", command.NewList(a, command.View[wire.Source]{
-		Empty: "There are none.", Head: []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"},
+		Empty: "No sources.", Head: []string{"SOURCE", "KIND", "RISK", "GUARD", "LISTED", "STATE"},
 		Row: func(s wire.Source) []string {
 			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
 		},

@@ -17,7 +17,7 @@ import (
 
 func accounts(a *command.App) *cobra.Command {
 	cmd := command.NewGroup("accounts", command.NewList(a, command.View[wire.TriageAccount]{
-		Empty: "There are none.", Head: []string{"ACCOUNT", "KIND", "WHERE", "PASSWORD", "EVERY", "PROPOSES FOR", "STATE"},
+		Empty: "No accounts.", Head: []string{"ACCOUNT", "KIND", "WHERE", "PASSWORD", "EVERY", "PROPOSES FOR", "STATE"},
 		Row: func(v wire.TriageAccount) []string {
 			state := "on"
 			if !v.Enabled {

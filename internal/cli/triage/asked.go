@@ -76,7 +76,7 @@ func (m *asked) configs(ctx context.Context) ([]named, error) {
 	case len(m.names) > 0 && len(m.names) != len(m.urls):
 		return nil, command.Misuse("there are %d of --model-name and %d of --model: name all models or none", len(m.names), len(m.urls))
 	case !slices.Contains(model.Dialects(), model.Dialect(m.dialect)):
-		return nil, command.Misuse("--dialect %s is none of %v", m.dialect, model.Dialects())
+		return nil, command.Misuse("unknown --dialect %s; known dialects: %v", m.dialect, model.Dialects())
 	}
 	var all []named
 	if m.file != "" {

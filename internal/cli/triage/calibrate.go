@@ -75,7 +75,7 @@ func calibrationsIn(path string) (cascade.Calibrations, error) {
 	}
 	was, err := cascade.ReadCalibrations(data)
 	if err != nil {
-		return nil, command.Misuse("%s is no file of calibrations and stays as it is: %v", path, err)
+		return nil, command.Misuse("invalid calibrations file %s, which is left unchanged: %v", path, err)
 	}
 	return was, nil
 }

@@ -38,7 +38,7 @@ func folder(name string) (fs.FS, error) {
 	}
 	info, err := os.Stat(name)
 	if err == nil && !info.IsDir() {
-		err = errors.New("is no folder")
+		err = errors.New("is not a folder")
 	}
 	if err != nil {
 		return nil, command.Misuse("%s cannot be read as a folder: %v", name, err)

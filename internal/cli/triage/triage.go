@@ -30,7 +30,7 @@ func status(a *command.App) *cobra.Command {
 
 func statusView() command.View[wire.TriageStatus] {
 	return command.View[wire.TriageStatus]{
-		Empty: "There are no accounts; `countersign triage accounts set` makes one.",
+		Empty: "No accounts; add one with `countersign triage accounts set`.",
 		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "MODELS", "WHY"}, Whole: true,
 		Row: func(s wire.TriageStatus) []string {
 			return []string{s.Account, s.State, command.Local(s.LastEndedAt), command.Local(s.NextRunAt), fmt.Sprintf("%d of %d folders", s.Backfilled, s.Folders), models(s.Models), because(s)}
@@ -189,7 +189,7 @@ func list(a *command.App) *cobra.Command {
 	var f client.TriageMessageFilter
 	var question, aside bool
 	view := command.View[wire.TriageMessage]{
-		Empty: "There are no such messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT"},
+		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT"},
 		Row: func(m wire.TriageMessage) []string {
 			bucket := m.Bucket
 			if m.Question {
@@ -371,7 +371,7 @@ func correct(a *command.App) *cobra.Command {
 		case retract != 0:
 			return a.Done(c.RetractTriageCorrection(ctx, id, retract), "correction %d is taken back", retract)
 		case in.Head == "" || in.Label == "":
-			return command.Misuse("--head says which question was answered wrongly, and --label the right answer; both are required")
+			return command.Misuse("--head (the question) and --label (the correct answer) are required")
 		}
 		return command.Show(a, func(a *command.App, k wire.TriageCorrection) error {
 			return a.Print("stored correction %d: %s is %s; it counts from the next run on\n", k.Number, k.Head, k.Label)

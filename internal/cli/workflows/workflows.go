@@ -64,7 +64,7 @@ func submit(ctx context.Context, a *command.App, c *client.Client, f runFlags, f
 		return err
 	}
 	if s.Known {
-		a.Note("It was known already, with the same content; nothing was started a second time.")
+		a.Note("Already started with the same content; nothing was started again.")
 	}
 	return showOutcome(a, s.Workflow, f.wait > 0)
 }
@@ -127,7 +127,7 @@ func showOutcome(a *command.App, b wire.Workflow, waited bool) error {
 		return nil
 	case "running", "reverting":
 		if !waited {
-			a.Note("See what becomes of it: countersign workflow show %s --wait", b.ID)
+			a.Note("To see the result: countersign workflow show %s --wait", b.ID)
 		}
 		if b.WaitsFor != nil {
 			a.Note("It waits for the action %s: countersign get %s", b.WaitsFor, b.WaitsFor)
@@ -207,7 +207,7 @@ func list(a *command.App) *cobra.Command {
 
 func view() command.View[wire.Workflow] {
 	return command.View[wire.Workflow]{
-		Empty: "There are none.", Head: []string{"ID", "STATE", "ATOMIC", "DONE", "SUBMITTED", "EXTERNAL ID", "WHY"},
+		Empty: "No matching workflows.", Head: []string{"ID", "STATE", "ATOMIC", "DONE", "SUBMITTED", "EXTERNAL ID", "WHY"},
 		Row: func(w wire.Workflow) []string {
 			atomic, done := "", 0
 			if w.Atomic {

@@ -40,7 +40,7 @@ type WebClient struct {
 // errLogin is the error of a login that the issuer refused, or whose response is
 // invalid. The cause is only logged: it may quote the request.
 func errLogin(cause error) error {
-	return fault.WrapCoded(cause, wire.CodeLoginRefused, fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
+	return fault.WrapCoded(cause, wire.CodeLoginRefused, fault.Denied, "the login was refused; try again, or ask your administrator")
 }
 
 // errNoLogin is the error of a provider without logins in a browser.

@@ -64,7 +64,7 @@ func (p *Provider) check() error {
 	case len(p.Label) > maxName || plain(p.Label, maxName) != p.Label:
 		return fault.New(fault.Invalid, "a provider's label is at most 200 bytes long, without line breaks or other invisible characters")
 	case p.DefaultRole != "" && p.DefaultRole != RoleOperator && p.DefaultRole != RoleViewer:
-		return fault.New(fault.Invalid, "a default role is operator or viewer; whoever is to be more is named by a claim or by hand")
+		return fault.New(fault.Invalid, "the default role must be operator or viewer; give higher roles by a claim or by hand")
 	}
 	for value, role := range p.Roles {
 		if value == "" || role.rank() == 0 {

@@ -83,7 +83,7 @@ func checkAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p *
 		TenantID: tenant, Pair: audiencePair(p.Issuer, p.Audience),
 	})
 	if err == nil && !allowed {
-		return fault.New(fault.Denied, "an audience contains the id of the tenant, such as %s; whoever runs this deployment can allow another one: countersign provider allow-audience", OwnAudience(tenant))
+		return fault.New(fault.Denied, "an audience contains the id of the tenant, such as %s; an administrator of this deployment can allow another one: countersign provider allow-audience", OwnAudience(tenant))
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, r
 		return err
 	}
 	if of.Scope == Everything {
-		return fault.New(fault.Denied, "whoever runs the fleet lifts the pause of everything: countersign resume --everything")
+		return fault.New(fault.Denied, "only an administrator of the deployment can lift the pause of everything: countersign resume --everything")
 	}
 	return lift(ctx, tx, []envelope.TenantID{tenant}, of.settled(), reason, by)
 }
@@ -128,7 +128,7 @@ func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target
 	lifted, err := dbsqlc.New().PauseLift(ctx, tx, &dbsqlc.PauseLiftParams{
 		TenantID: of.owner(tenants), Scope: of.Scope, Subject: of.Subject, LiftedBy: new(string(by)),
 	})
-	err = postgres.Affected(lifted, err, fault.New(fault.NotFound, "nothing is paused there; list the pauses to see what is"))
+	err = postgres.Affected(lifted, err, fault.New(fault.NotFound, "nothing is paused there; list the pauses to see the active ones"))
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ export class Boundary extends Component<Props, { error?: Error; about?: string }
       <Empty whole title={updated ? 'The page was updated' : 'This view stopped'}>
         <p role="alert">
           {updated
-            ? 'Load it again to go on.'
-            : 'The rest of the page works. Load the page again; if it stays, report the message:'}
+            ? 'Load it again to continue.'
+            : 'The rest of the page works. Load the page again; if the problem persists, report this message:'}
         </p>
         {!updated && (
           <pre className="json" tabIndex={0}>

@@ -38,7 +38,7 @@ export function SessionEnd() {
   return (
     <Dialog title="Your session ended" onClose={() => undefined} mustAnswer>
       <div className="stack">
-        <p>Log in again to go on here. What you were typing is still there.</p>
+        <p>Log in again to continue. Your unsaved text is kept.</p>
         <LoginForm to="/login" newTab />
       </div>
     </Dialog>

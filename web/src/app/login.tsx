@@ -52,7 +52,7 @@ export function LoginForm({ to, newTab }: { to: string; newTab?: boolean }) {
             label="Organisation"
             hint={
               organisation && !options.isFetching
-                ? 'No way to log in is known for this name. Check it, or use a token.'
+                ? 'No login is set up for this organisation. Check the name, or use a token.'
                 : 'Its name leads to your way to log in.'
             }
           >

@@ -118,7 +118,7 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
       </ul>
       {entries.length === 0 && (
         <p className="loading" role="status">
-          {search.isFetching ? 'Searching…' : 'Nothing is called that.'}
+          {search.isFetching ? 'Searching…' : 'No results.'}
         </p>
       )}
       {search.isError && asked.length >= 2 && <ProblemNote error={search.error} what="The search" />}

@@ -117,7 +117,7 @@ function Shell({ me }: { me: Me }) {
               <Route>
                 <div className="page">
                   <h1>Not found</h1>
-                  <p>There is no such view.</p>
+                  <p>This page does not exist. Use the menu on the left.</p>
                 </div>
               </Route>
             </Switch>

@@ -6,6 +6,6 @@ export async function copy(text: string, what = 'Copied') {
     await navigator.clipboard.writeText(text)
     toast({ text: what })
   } catch {
-    toast({ text: 'The browser did not let the page copy.', tone: 'bad' })
+    toast({ text: 'Not copied: the browser blocked access to the clipboard.', tone: 'bad' })
   }
 }

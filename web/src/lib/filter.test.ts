@@ -71,8 +71,8 @@ describe('a filter', () => {
 
 describe('a URL that is not understood is an error', () => {
   test.each([
-    ['colour=red', 'no filter “colour”'],
-    ['__proto__=x', 'no filter “__proto__”'],
+    ['colour=red', 'Unknown filter “colour”'],
+    ['__proto__=x', 'Unknown filter “__proto__”'],
     ['tool=a:b&tool=c:d', 'is there twice'],
     ['tool=a:b&tool=a:b', 'is there twice'],
     ['phase=failed&phase=pending', 'is there twice'],

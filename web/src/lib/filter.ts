@@ -32,7 +32,7 @@ export function readFilter(fields: readonly Field[], search: string): ReadFilter
   for (const [name, value] of new URLSearchParams(search)) {
     const field = fields.find((f) => f.name === name)
     if (!field) {
-      problems.push(`There is no filter ${quote(name)} here.`)
+      problems.push(`Unknown filter ${quote(name)}.`)
       continue
     }
     const values = field.kind === 'several' ? value.split(',') : [value]

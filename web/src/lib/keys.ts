@@ -35,7 +35,7 @@ const rows = {
   mark: { label: 'Mark', keys: ['x'], group: 'Lists' },
   extend_down: { label: 'Mark down to the next', keys: ['Shift+j'], group: 'Lists' },
   extend_up: { label: 'Mark up to the previous', keys: ['Shift+k'], group: 'Lists' },
-  show_new: { label: 'Show what is new', keys: ['.'], group: 'Lists' },
+  show_new: { label: 'Show new items', keys: ['.'], group: 'Lists' },
   filter: { label: 'Filter', keys: ['/'], group: 'Lists' },
   approve: { label: 'Approve', keys: ['a'], group: 'Decide' },
   deny: { label: 'Deny…', keys: ['d'], group: 'Decide' },
@@ -44,7 +44,7 @@ const rows = {
   undo: { label: 'Undo', keys: ['u'], group: 'Decide' },
   whole: { label: 'Show all values in full', keys: ['f'], group: 'Decide' },
   note: { label: 'Note', keys: ['n'], group: 'Decide' },
-  send: { label: 'Send what is being typed', keys: ['Mod+Enter'], group: 'Decide', fields: true },
+  send: { label: 'Send the form', keys: ['Mod+Enter'], group: 'Decide', fields: true },
 } as const satisfies Record<string, Row>
 
 export type CommandID = keyof typeof rows

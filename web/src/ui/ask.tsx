@@ -30,7 +30,7 @@ export function Ask<T>({ title, text, label, note: noted, hint, send, onDone, on
       onDone(answer)
     },
   })
-  const whyNot = noted === 'must' && note.trim() === '' ? 'A note is needed, for the record.' : undefined
+  const whyNot = noted === 'must' && note.trim() === '' ? 'Enter a note, for the audit log.' : undefined
   const submit = () => !whyNot && !sending.isPending && sending.mutate()
   return (
     <Dialog

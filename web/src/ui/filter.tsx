@@ -193,7 +193,7 @@ function RawQuery({ fields, filter, onChange, to }: Omit<FilterBarProps, 'read'>
   return (
     <form className="filter-raw" onSubmit={submit}>
       <label className="unseen" htmlFor="filter-raw">
-        What the API is asked
+        API query
       </label>
       <input
         id="filter-raw"
@@ -204,7 +204,7 @@ function RawQuery({ fields, filter, onChange, to }: Omit<FilterBarProps, 'read'>
         aria-invalid={wrong.length > 0 || undefined}
         onChange={(e) => setText(e.target.value)}
       />
-      <Button type="submit">Ask this</Button>
+      <Button type="submit">Apply</Button>
       {wrong.length > 0 && (
         <p className="error" role="alert">
           {shown(wrong.join(' '))}

@@ -11,19 +11,19 @@ function advice(error: unknown): string {
     case 401:
       return 'Log in again.'
     case 403:
-      return 'Ask somebody whose role may do this.'
+      return 'Ask a person with a role that allows it.'
     case 404:
-      return 'It is not there, or not yours to see.'
+      return 'It does not exist, or you have no access to it.'
     case 409:
-      return 'It changed since you looked. Look again.'
+      return 'It changed since you loaded it. Load it again.'
     case 410:
-      return 'It is too late for this.'
+      return 'It is too late for this step.'
     case 412:
       return 'Somebody else changed it. Load it again.'
     case 429:
       return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'
   }
-  return error.status >= 500 ? 'Try again. If it stays, give the request id to whoever runs the server.' : ''
+  return error.status >= 500 ? 'Try again. If the problem persists, give the request id to your administrator.' : ''
 }
 
 // ProblemNote shows a problem where it happened: what, why, what to do, and the id under which the server's log has it.

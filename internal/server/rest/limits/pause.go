@@ -66,7 +66,7 @@ func Resume(c *request.Call) error {
 		}
 		i := slices.IndexFunc(active, func(p wire.Pause) bool { return p.ID == id })
 		if i < 0 {
-			return fault.New(fault.NotFound, "no such pause is active; list the pauses to see what is")
+			return fault.New(fault.NotFound, "no such pause is active; list the pauses to see the active ones")
 		}
 		return pause.Lift(ctx, tx, c.By.Tenant, pause.Target(active[i].Target), c.Query.Get("reason"), c.By.Actor())
 	})

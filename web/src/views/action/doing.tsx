@@ -34,7 +34,7 @@ export function whyNotUndo({ phase, envelope }: Action): string | undefined {
     case 'denied':
       return 'It was denied.'
     case 'expired':
-      return 'Nobody decided about it in time.'
+      return 'It expired without a decision.'
     case 'skipped':
       return 'It was skipped.'
     case 'failed':
@@ -93,7 +93,7 @@ export function Doing({ action }: { action: Action }) {
           Copy link
         </Button>
       </div>
-      {undo.error && <ProblemNote error={undo.error} what="It was not taken back" />}
+      {undo.error && <ProblemNote error={undo.error} what="Not taken back" />}
       {reverting && <Revert id={id} onClose={() => setReverting(false)} />}
     </>
   )
@@ -145,7 +145,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
     item?.result === 'accepted'
       ? hidden
       : item
-        ? 'The dry run says that it would not be proposed.'
+        ? 'The dry run shows that it would be refused.'
         : 'Wait for the dry run.'
   return (
     <Dialog

@@ -143,7 +143,7 @@ function Details({ item: { kind, detail } }: { item: Item }) {
           {origin.ip && ` from ${origin.ip}`}
         </span>
       )}
-      {kind === 'proposed' && mode && <span>policy says {mode.replaceAll('_', ' ')}</span>}
+      {kind === 'proposed' && mode && <span>policy: {mode.replaceAll('_', ' ')}</span>}
       {kind === 'denied' && source && <Shown text={source} />}
       {approvals_needed !== undefined && (
         <span>{Number(approvals_needed) === 1 ? 'one person' : `${approvals_needed} people`} must agree</span>

@@ -32,7 +32,7 @@ function Missing({ error, id, onRetry }: { error: Problem; id: string; onRetry: 
       </div>
     )
   return (
-    <Empty whole title="There is no such action, or it is not yours to see">
+    <Empty whole title="Action not found, or you have no access to it">
       <p>
         <code>{shown(id)}</code>
       </p>
@@ -65,7 +65,7 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
           <span className="muted">{summary(action)}</span>
         </div>
         <Doing action={action} />
-        {error && <ProblemNote error={error} what="What you see is from before" />}
+        {error && <ProblemNote error={error} what="Not updated: showing earlier data" />}
         {action.waiting && (
           <p>
             <Waits waiting={action.waiting} expires={action.decision?.expires_at} />
@@ -92,7 +92,11 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
           <>
             <Bar items={history.data.items} ended={ends.has(phase)} />
             <Way items={history.data.items} action={action} snapshots={execution.data?.snapshots ?? []} />
-            {history.data.cut && <p className="muted">The history goes on; `countersign history` has all of it.</p>}
+            {history.data.cut && (
+              <p className="muted">
+                Only the first events are shown. See the whole history with `countersign history`.
+              </p>
+            )}
           </>
         )}
       </section>
@@ -147,7 +151,7 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
   return (
     <section className="panel stack" aria-labelledby="policy">
       <div className="row">
-        <h2 id="policy">What policy said</h2>
+        <h2 id="policy">Policy decision</h2>
         <Chip tone={policy.mode === 'deny' ? 'bad' : policy.mode === 'allow' ? 'good' : 'person'}>
           {policy.mode.replaceAll('_', ' ')}
         </Chip>
@@ -161,7 +165,7 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
           {policy.trace.map((step, i) => (
             <li key={i} className={step.said ? '' : 'muted'}>
               <span>{shown(step.layer.replaceAll('_', ' '))}</span>
-              <span>{step.said ? shown(step.said.replaceAll('_', ' ')) : 'said nothing'}</span>
+              <span>{step.said ? shown(step.said.replaceAll('_', ' ')) : 'no opinion'}</span>
               <span className="mono">{shown(step.tool ?? '')}</span>
               <span>
                 <Shown
@@ -275,7 +279,7 @@ function Related({
   const { reverts, reverted_by } = action
   return (
     <section className="panel stack" aria-labelledby="related">
-      <h2 id="related">What belongs to it</h2>
+      <h2 id="related">Related actions</h2>
       {error && <ProblemNote error={error} what="Not all of it was loaded" onRetry={onRetry} />}
       {reverts && (
         <p>

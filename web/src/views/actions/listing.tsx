@@ -54,8 +54,8 @@ export function Listing<T>({ of, asked, rows, keyOf, row, onOpen, onClear, nothi
             <End rows={rows} count={items.length} of={of} />
           </div>
         ) : filtered ? (
-          <Empty title={`There are no ${of} like this`}>
-            <p>The filter is in force as you see it.</p>
+          <Empty title={`No ${of} match the filter`}>
+            <p>Change or clear the filter to see more.</p>
             <Button onClick={onClear}>Clear the filter</Button>
           </Empty>
         ) : (

@@ -121,7 +121,7 @@ function Nothing() {
     <Empty title="No actions yet">
       <p>Every call that an agent proposes is listed here, with what became of it. Propose one to see it:</p>
       <pre className="json" tabIndex={0}>
-        {"countersign call SOURCE:TOOL --inputs '{…}'"}
+        {"countersign actions run SOURCE:TOOL --inputs '{…}'"}
       </pre>
     </Empty>
   )

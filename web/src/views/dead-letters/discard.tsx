@@ -22,9 +22,9 @@ export function Discard({ filter, onClose }: { filter: Filter; onClose: () => vo
     (!frozen
       ? 'Wait for the dry run.'
       : frozen.count === 0
-        ? 'There is nothing to give up.'
+        ? 'No dead letters match.'
         : reason.trim() === ''
-          ? 'A reason is needed, for the record.'
+          ? 'Enter a reason, for the audit log.'
           : undefined)
   const go = () =>
     frozen &&
@@ -81,7 +81,7 @@ export function Discard({ filter, onClose }: { filter: Filter; onClose: () => vo
             {` of ${frozen.count.toLocaleString('en')} given up, ${progress.left.toLocaleString('en')} left.`}
           </p>
         )}
-        {run.error !== undefined && <ProblemNote error={run.error} what="It was stopped by an error" />}
+        {run.error !== undefined && <ProblemNote error={run.error} what="Stopped by an error" />}
       </div>
     </Sheet>
   )

@@ -27,7 +27,7 @@ export function ReplayDrawer({ filter, onClose }: { filter: Filter; onClose: () 
   const started = state !== undefined
   const whyNot =
     may('replayDeadLetters') ??
-    (frozen ? (frozen.count === 0 ? 'There is nothing to replay.' : undefined) : 'Wait for the dry run.')
+    (frozen ? (frozen.count === 0 ? 'No dead letters match.' : undefined) : 'Wait for the dry run.')
   return (
     <Sheet
       title="Replay dead letters"
@@ -75,7 +75,7 @@ export function ReplayDrawer({ filter, onClose }: { filter: Filter; onClose: () 
           </label>
         )}
         {frozen && <Pace count={frozen.count} place={place} onChange={setPlace} off={started} />}
-        <Field label="Note" hint="Why, for the record. It may be left out.">
+        <Field label="Note" hint="Reason, for the audit log (optional).">
           {(wiring) => (
             <input
               {...wiring}

@@ -51,7 +51,7 @@ export function Groups() {
   const groups = summary.data?.items
   const total = groups?.reduce((sum, g) => sum + Number(g.count), 0) ?? 0
   const words = groups ? `${groups.some((g) => g.capped) ? 'more than ' : ''}${total.toLocaleString('en')}` : ''
-  const nothing = groups && total === 0 ? 'There are no dead letters that this filter selects.' : undefined
+  const nothing = groups && total === 0 ? 'No dead letters match the filter.' : undefined
   return (
     <div className="page page-letters">
       <header className="page-head">
@@ -193,7 +193,7 @@ function Nothing() {
     <Empty title="No dead letters">
       <p>
         An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until
-        a person replays it, gives it up, or says what became of it.
+        a person replays it, gives it up, or resolves it.
       </p>
     </Empty>
   )

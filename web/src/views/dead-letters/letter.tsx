@@ -28,7 +28,7 @@ export function Letter({ id }: { id: string }) {
   const { data, error } = letter
   if (!data && error && (error.status === 404 || error.status === 400)) {
     return (
-      <Empty whole title="There is no such dead letter">
+      <Empty whole title="Dead letter not found">
         <p>It may have been replayed, given up or resolved since. Its action has the whole of it.</p>
         <p className="row">
           <Link href={`/actions/${encodeURIComponent(id)}`}>See the action</Link>{' '}
@@ -73,7 +73,7 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
           </p>
         )}
         <Answers id={letter.action_id} unknown={letter.reason === 'unknown'} />
-        {error && <ProblemNote error={error} what="What you see is from before" />}
+        {error && <ProblemNote error={error} what="Not updated: showing earlier data" />}
       </header>
       {letter.reconciliation && (
         <section className="panel stack" aria-labelledby="reconciled">
@@ -139,7 +139,7 @@ interface Offer {
 const settled: readonly Offer[] = ofUnknown.map((answer) => ({
   ...answer,
   note: 'must',
-  hint: 'How you know, for the record.',
+  hint: 'How you found out, for the audit log.',
   send: (id, note) => give(answer, id, note),
 }))
 
@@ -149,7 +149,7 @@ const failed: readonly Offer[] = [
     operation: 'replayDeadLetters',
     text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.',
     note: 'may',
-    hint: 'Why, for the record.',
+    hint: 'Reason, for the audit log.',
     send: (id, note) => post('/api/v1/dead-letters/replay', { action_ids: [id], ...(note ? { note } : {}) }),
   },
   {
@@ -157,7 +157,7 @@ const failed: readonly Offer[] = [
     operation: 'discardDeadLetters',
     text: 'The action leaves the dead letters and cannot be replayed any more. Its attempts and events are kept.',
     note: 'must',
-    hint: 'Why, for the record.',
+    hint: 'Reason, for the audit log.',
     send: (id, reason) => post('/api/v1/dead-letters/discard', { action_ids: [id], reason }),
   },
 ]

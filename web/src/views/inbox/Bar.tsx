@@ -73,7 +73,7 @@ export function Bar(looking: Looking) {
   const changed = memory.draft !== undefined && !same(memory.draft.args, looking.args)
 
   const role = may('approveAction')
-  const unable = over ?? role ?? queue ?? (stale ? 'It changed since you looked. Look at it first.' : undefined)
+  const unable = over ?? role ?? queue ?? (stale ? 'It changed since you loaded it. Review it first.' : undefined)
   const wrong = Object.entries(memory.draft?.typed ?? {})[0]
   const misfit = wrong ? `${wrong[0]} ${wrong[1].problem}.` : undefined
   const notApprove =
@@ -81,7 +81,7 @@ export function Bar(looking: Looking) {
     whyNotOf(item) ??
     misfit ??
     hiding(unread, unseen) ??
-    (openLong ? undefined : 'Read it first: one moment.')
+    (openLong ? undefined : 'Wait a moment, and read it first.')
   const barred = item?.may_decide === false && !onlyApproving.includes(item.why_not ?? '') ? whyNotOf(item) : undefined
   const notDeny = unable ?? barred
   const notEdit = unable ?? (['voted', 'own_edit'].includes(item?.why_not ?? '') ? undefined : whyNotOf(item))
@@ -139,15 +139,15 @@ export function Bar(looking: Looking) {
           draft: undefined,
           seen: { etag: result.decision?.etag ?? '', args: result.envelope.args as never, at: Date.now() },
         })
-        toast({ text: 'Saved. It goes on waiting; whoever agreed before has to agree again.' })
+        toast({ text: 'Saved. Earlier approvals were reset.' })
       },
     )
   const startEdit = () => remember(id, { mode: 'edit', draft: memory.draft ?? draftOf(looking.args) })
   const leave = () => {
-    if (memory.mode === 'edit' && changed) return toast({ text: 'Save or discard what you changed first.' })
+    if (memory.mode === 'edit' && changed) return toast({ text: 'Save or discard your changes first.' })
     remember(id, { mode: 'look', draft: memory.mode === 'edit' ? undefined : memory.draft })
   }
-  const notSave = notEdit ?? misfit ?? (changed ? undefined : 'Nothing is changed.')
+  const notSave = notEdit ?? misfit ?? (changed ? undefined : 'No changes to save.')
   const typed =
     memory.mode === 'deny'
       ? { run: no, whyNot: notDeny }
@@ -161,7 +161,7 @@ export function Bar(looking: Looking) {
     { id: 'edit', whyNot: notEdit, run: startEdit },
     {
       id: 'always',
-      whyNot: notApprove ?? (editing && changed ? 'Save what you changed first.' : undefined),
+      whyNot: notApprove ?? (editing && changed ? 'Save your changes first.' : undefined),
       run: () => setAlways(true),
     },
     { id: 'whole', whyNot: unread.length > 0 ? undefined : 'No value is cut.', run: () => folds.open(...unread) },
@@ -249,9 +249,9 @@ function useOver(action: Action): string | undefined {
   const ends = action.decision?.expires_at
   const now = useNow(1_000)
   if (action.phase === 'pending') {
-    return ends && new Date(ends).getTime() <= now ? 'It is too late: the time to decide is over.' : undefined
+    return ends && new Date(ends).getTime() <= now ? 'Too late: the time to decide is over.' : undefined
   }
-  return 'Nobody has to decide about this any more.'
+  return 'No decision is needed any more.'
 }
 
 // Underway is what stands in place of the answers until the server has taken one of them.

@@ -26,7 +26,7 @@ interface Props {
 
 const outcomes = {
   approved: { words: 'approved by you', state: 'approved' },
-  voted: { words: 'you agreed', state: 'pending' },
+  voted: { words: 'approved by you, more needed', state: 'pending' },
   denied: { words: 'denied by you', state: 'denied' },
 } as const
 
@@ -80,7 +80,7 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   const word = verb === 'approve' ? 'Approve' : 'Deny'
   return (
     <Dialog
-      title={results ? 'What became of each' : `${word} ${items.length}?`}
+      title={results ? 'Results' : `${word} ${items.length}?`}
       onClose={close}
       actions={
         results ? (
@@ -103,7 +103,7 @@ export function Batch({ verb, items: listed, onClose }: Props) {
         )
       }
     >
-      <Sending run={() => void send()} whyNot={results ? 'It is done.' : whyNot} />
+      <Sending run={() => void send()} whyNot={results ? 'Done.' : whyNot} />
       {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length)} />}
       {results ? (
         <Results items={items} results={results} />

@@ -253,7 +253,7 @@ function Stale({ id, action, args, etag }: Looking) {
     <div className="banner tone-person" role="alert">
       <p>
         <strong>
-          Changed since you looked
+          Changed since you loaded it
           {by && changes.length > 0 && (
             <>
               , by <Person actor={by} />
@@ -261,11 +261,12 @@ function Stale({ id, action, args, etag }: Looking) {
           )}
           .
         </strong>{' '}
-        {changes.length === 0 && 'The arguments are the same; what policy says of them, or who must agree, is not.'}
-        {draft && ' What you typed is kept.'}
+        {changes.length === 0 &&
+          'The arguments are the same; the policy decision or the required approvals have changed.'}
+        {draft && ' Your text is kept.'}
       </p>
       {changes.length > 0 && <Changes changes={changes} />}
-      <Button onClick={() => look()}>I have looked at it</Button>
+      <Button onClick={() => look()}>I have reviewed it</Button>
     </div>
   )
 }
@@ -406,7 +407,7 @@ function ForecastNote({ id }: { id: string }) {
       ) : !forecast.allowed ? (
         <p>It would not be sent.</p>
       ) : forecast.goes_out_at === null ? (
-        <p>Nobody can say when it goes out.</p>
+        <p>The send time is unknown.</p>
       ) : forecast.approvals_left ? (
         <p>
           {forecast.approvals_left} more must agree. It goes out after that

@@ -29,7 +29,10 @@ export function Settle(looking: Looking) {
   const queue = useQueue()
   const [chosen, setChosen] = useState(0)
   const whyNot =
-    may(answers[0]!.operation) ?? queue ?? whyNotOf(item) ?? (note.trim() === '' ? 'Write how you know it.' : undefined)
+    may(answers[0]!.operation) ??
+    queue ??
+    whyNotOf(item) ??
+    (note.trim() === '' ? 'Enter how you found out.' : undefined)
   const answer = (one: Answer) => {
     send({
       id,
@@ -64,7 +67,7 @@ export function Settle(looking: Looking) {
       ) : (
         <WhatIsKnown id={id} />
       )}
-      <Field label="How you know" hint="Required; it stays on record.">
+      <Field label="How you know" hint="Required, for the audit log.">
         {(wiring) => (
           <textarea
             {...wiring}
@@ -101,11 +104,11 @@ function WhatIsKnown({ id }: { id: string }) {
   })
   const letter = known.data?.dead_letter
   const last = known.data?.attempts.at(-1)
-  if (!letter) return known.error ? <p className="faint">What is known could not be read.</p> : null
+  if (!letter) return known.error ? <p className="faint">The findings were not loaded.</p> : null
   const reads = letter.reconciliation
   return (
-    <section aria-label="What is known">
-      <h3>What is known</h3>
+    <section aria-label="Findings">
+      <h3>Findings</h3>
       <p>
         It was sent, and nobody knows whether it happened. Lost <Time at={letter.at} as="both" />
         {letter.message && (

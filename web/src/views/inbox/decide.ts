@@ -91,19 +91,19 @@ const sentence = (detail: string | undefined, otherwise: string) => `${(detail |
 // told says what a refusal of a decision means for whoever decided, and what they typed.
 export function told(error: unknown): string {
   if (!(error instanceof Problem))
-    return 'The server was not reached, so nobody knows whether it was decided. Look again; what you typed is kept.'
+    return 'The server did not answer, so the decision may or may not be recorded. Load it again; your text is kept.'
   switch (error.status) {
     case 409:
-      return `${sentence(error.detail, 'It can no longer be decided')} What you typed is kept.`
+      return `${sentence(error.detail, 'It can no longer be decided')} Your text is kept.`
     case 410:
-      return `${sentence(error.detail, 'It is too late: the time to decide is over')} Nothing was decided.`
+      return `${sentence(error.detail, 'Too late: the time to decide is over')} Nothing was decided.`
     case 412:
     case 428:
-      return 'It changed since you looked. Nothing was decided. Look at what changed; what you typed is kept.'
+      return 'It changed since you loaded it. Nothing was decided. Review the changes; your text is kept.'
     case 403:
       return error.detail || 'You may not decide about this.'
     default:
-      return `${error.message}${error.detail ? `: ${error.detail}` : ''}. Nothing was decided; what you typed is kept.`
+      return `${error.message}${error.detail ? `: ${error.detail}` : ''}. Nothing was decided; your text is kept.`
   }
 }
 

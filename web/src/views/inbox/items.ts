@@ -70,7 +70,7 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
     else
       return {
         problem:
-          `“${word}” is no filter. ` +
+          `Unknown filter “${word}”. ` +
           'Write source, source:tool, session:…, automation:…, risk:high or escalated:true.',
       }
   }

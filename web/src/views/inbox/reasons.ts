@@ -41,7 +41,7 @@ export function reasonsOf(trace: readonly Step[]): Reason[] {
         (layers[step.layer] ?? step.layer.replaceAll('_', ' ')) +
         (step.rule ? ` ${step.rule}` : '') +
         (step.tool ? ` for ${step.tool}` : ''),
-      says: step.said ? (said[step.said] ?? step.said) : 'says nothing',
+      says: step.said ? (said[step.said] ?? step.said) : 'has no opinion',
       detail: step.detail ?? '',
       asks: step.said === 'require_approval',
       version: step.version ?? '',
@@ -50,16 +50,16 @@ export function reasonsOf(trace: readonly Step[]): Reason[] {
 
 const whyNots: Record<string, string> = {
   role: 'Your role does not include it.',
-  scope: 'Your token has not the scope for it.',
+  scope: 'Your token lacks the required scope.',
   tools: 'Your token is for other tools.',
-  own_proposal: 'This is your own proposal. Somebody else decides about it.',
+  own_proposal: 'This is your own proposal; another person must decide.',
   expired: 'The time to decide is over.',
   decided: 'Somebody has decided.',
   tool_gone: 'The tool is gone, so this can only be denied.',
   drift: 'The tool changed since this was proposed, so this can only be denied.',
   policy_denied: 'Policy denies it by now, so this can only be denied.',
-  own_edit: 'You edited it, and somebody who did not has to agree.',
-  voted: 'You have agreed already. Somebody else has to agree too.',
+  own_edit: 'You edited it; another person must approve.',
+  voted: 'You have approved already; another person must approve too.',
   unreadable: 'The stored arguments cannot be read, so this can only be denied.',
 }
 

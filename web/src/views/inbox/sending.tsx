@@ -122,8 +122,8 @@ export function approved(id: string, name: string, action: Action): Outcome {
     // A vote cannot be taken back.
     if (last?.id === id) last = undefined
     const left = (action.decision?.approvals_needed ?? 1) - (action.decision?.approvals_given ?? 0)
-    toast({ text: `You agreed: ${name}. ${left} more must agree.` })
-    return { words: `you agreed, ${left} more must`, state: 'pending' }
+    toast({ text: `Approval recorded: ${name}. ${left} more needed.` })
+    return { words: `approved by you, ${left} more needed`, state: 'pending' }
   }
   const when = action.waiting?.until ?? action.next_attempt_at
   toast({

@@ -261,15 +261,15 @@ function Head({ at, of, onGo, back }: { at: number; of: number; onGo: (to: numbe
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
   if (filtered)
     return (
-      <Empty title="Nothing that fits the filter waits">
+      <Empty title="No items match the filter">
         <Button onClick={onClear}>Show everything that waits</Button>
       </Empty>
     )
   return (
     <Empty title="Nothing waits">
       <p className="muted">
-        What policy asks a person about comes here, and what nobody knows the outcome of. An agent proposes it, or you
-        do: <code>countersign submit</code>
+        Actions that need approval and actions with an unknown outcome appear here. Propose one yourself:{' '}
+        <code>countersign submit</code>
       </p>
     </Empty>
   )

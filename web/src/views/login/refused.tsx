@@ -13,8 +13,8 @@ const words: Partial<Record<Code, Words>> = {
   login_refused: {
     what: 'The login was refused',
     hint:
-      'Your organisation’s login said no, or its answer was not valid. Try again. ' +
-      'If it stays, ask whoever runs the server: its log says more.',
+      'Your organisation’s login was refused, or its answer was not valid. Try again. ' +
+      'If the problem persists, ask your administrator to check the server’s log.',
   },
   login_expired: {
     what: 'The login took too long',
@@ -40,18 +40,18 @@ const words: Partial<Record<Code, Words>> = {
   },
   no_public_url: {
     what: 'Nobody can log in this way yet',
-    hint: 'The server does not know its own address. Whoever runs it has to set COUNTERSIGN_PUBLIC_URL.',
+    hint: 'The server’s address is not configured. Ask your administrator to set COUNTERSIGN_PUBLIC_URL.',
   },
   not_found: {
-    what: 'There is no such login',
-    hint: 'Nobody logs in at this provider in a browser. Choose another way to log in.',
+    what: 'Unknown login',
+    hint: 'This provider is not set up for logins in a browser. Choose another one.',
   },
-  internal: { what: 'The server failed', hint: 'Try again. If it stays, tell whoever runs the server.' },
+  internal: { what: 'The server failed', hint: 'Try again. If the problem persists, tell your administrator.' },
 }
 
 const other: Words = {
   what: 'You were not logged in',
-  hint: 'Try again. If it stays, ask whoever runs the server: its log says more.',
+  hint: 'Try again. If the problem persists, ask your administrator to check the server’s log.',
 }
 
 // Refused says why a login ended without a session. The code comes from the address, which anybody can write: it

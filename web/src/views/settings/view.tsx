@@ -139,7 +139,7 @@ function Sessions() {
   })
   return (
     <section className="panel stack" aria-labelledby="settings-sessions">
-      <h2 id="settings-sessions">Where you are logged in</h2>
+      <h2 id="settings-sessions">Your sessions</h2>
       {sessions.isPending && <Loading what="sessions" />}
       {sessions.isError && <ProblemNote error={sessions.error} onRetry={() => void sessions.refetch()} />}
       {end.isError && <ProblemNote error={end.error} what="The session did not end" />}

@@ -27,7 +27,7 @@ export function Detail({ id }: { id: string }) {
   const { data, error } = workflow
   if (!data && error && (error.status === 404 || error.status === 400)) {
     return (
-      <Empty whole title="There is no such workflow, or it is not yours to see">
+      <Empty whole title="Workflow not found, or you have no access to it">
         <p>
           <code>{shown(id)}</code>
         </p>
@@ -70,7 +70,7 @@ export function Detail({ id }: { id: string }) {
           </p>
         )}
         <Doing workflow={data} />
-        {error && <ProblemNote error={error} what="What you see is from before" />}
+        {error && <ProblemNote error={error} what="Not updated: showing earlier data" />}
       </header>
       <section className="panel stack" aria-labelledby="steps">
         <h2 id="steps">Steps</h2>
@@ -95,7 +95,7 @@ interface Offer {
 const settled = ([resolve, abandon]: readonly Settled[]): Record<'resolve' | 'abandon', Offer> => ({
   resolve: {
     ...resolve!,
-    title: 'Say that you reverted the step yourself',
+    title: 'I reverted the step myself',
     note: 'must',
     send: (id, note) => give(resolve!, id, note),
   },
@@ -114,7 +114,7 @@ const offers: Record<Answer, Offer> = {
     title: 'Cancel this workflow',
     note: 'no',
     text:
-      'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. ' +
+      'The current step is taken back if it was not sent; otherwise it finishes. ' +
       'Then an atomic workflow is reverted, and another one stays as it is.',
     send: (id) => post(`${at(id)}/cancel`),
   },
@@ -123,7 +123,7 @@ const offers: Record<Answer, Offer> = {
     operation: 'retryWorkflow',
     title: 'Propose the reversal again',
     note: 'may',
-    text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.',
+    text: 'The reversal that did not succeed is proposed again, as the catalog declares it now.',
     send: (id, note) => post(`${at(id)}/retry`, note ? { note } : {}),
   },
   ...settled(ofReversal),
@@ -149,14 +149,14 @@ function Doing({ workflow }: { workflow: Workflow }) {
         ))}
         {workflow.state === 'stuck' && workflow.waits_for && (
           <Link className="button primary" href={`/dead-letters/${workflow.waits_for}`}>
-            Say what became of the call
+            Resolve the call
           </Link>
         )}
       </div>
       {open && (
         <Ask
           {...offers[open]}
-          hint="Why, for the record."
+          hint="Reason, for the audit log."
           send={(note) => offers[open].send(workflow.workflow_id, note)}
           onDone={done}
           onClose={() => setOpen(undefined)}
