@@ -88,7 +88,7 @@ func TestBatch(t *testing.T) {
 			t.Errorf("the plan lacks %s:\n%s", want, plan.out)
 		}
 	}
-	if !strings.Contains(again.err, "known already") || !strings.Contains(again.out, b.ID.String()) {
+	if !strings.Contains(again.err, "Already started") || !strings.Contains(again.out, b.ID.String()) {
 		t.Errorf("the same again says %s%s", again.out, again.err)
 	}
 	m.drive()

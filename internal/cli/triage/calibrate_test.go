@@ -46,7 +46,7 @@ func TestCalibrateRefuses(t *testing.T) {
 	for says, flags := range map[string][]string{
 		"--out is required":          {"--model", "http://127.0.0.1:1"},
 		"name the models":            {"--out", broken + ".json"},
-		"is no file of calibrations": {"--model", "http://127.0.0.1:1", "--training", "../../triage/classify/testdata/small", "--out", broken},
+		"invalid calibrations file": {"--model", "http://127.0.0.1:1", "--training", "../../triage/classify/testdata/small", "--out", broken},
 	} {
 		if code, _, errs := calibrate(t, flags...); code != command.ExitUsage || !strings.Contains(errs, says) {
 			t.Errorf("exit code %d, %s, want %q", code, errs, says)

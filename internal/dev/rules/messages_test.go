@@ -42,7 +42,6 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps.Copy(found, page)
-
 	for _, problem := range badMessages(found) {
 		t.Error(problem)
 	}
@@ -57,10 +56,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, difference := range listDifference(string(want), got) {
-		t.Error(difference)
-	}
-	if t.Failed() {
-		t.Log("read the messages, then run go test ./internal/dev/rules -run TestMessages -update")
+		t.Error(difference + "; read the messages, then run go test ./internal/dev/rules -run TestMessages -update")
 	}
 }
 
@@ -100,12 +96,11 @@ func goMessages(r repo) map[string][]string {
 
 // makesFault reports whether a call is of a constructor of package fault.
 func makesFault(call *ast.CallExpr) bool {
-	name, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return false
+	if name, ok := call.Fun.(*ast.SelectorExpr); ok {
+		pkg, ok := name.X.(*ast.Ident)
+		return ok && pkg.Name == "fault"
 	}
-	pkg, ok := name.X.(*ast.Ident)
-	return ok && pkg.Name == "fault"
+	return false
 }
 
 // sentence returns the literals of an expression that have several words.
@@ -144,9 +139,7 @@ func pageMessages(tree fs.FS) (map[string][]string, error) {
 			return err
 		}
 		text, err := fs.ReadFile(tree, file)
-		if err == nil {
-			found[file] = pageTexts(string(text), extension == ".tsx")
-		}
+		found[file] = pageTexts(string(text), extension == ".tsx")
 		return err
 	})
 	return found, err
