@@ -44,8 +44,8 @@ func TestCalibrateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, flags := range map[string][]string{
-		"--out is required":          {"--model", "http://127.0.0.1:1"},
-		"name the models":            {"--out", broken + ".json"},
+		"--out is required":         {"--model", "http://127.0.0.1:1"},
+		"name the models":           {"--out", broken + ".json"},
 		"invalid calibrations file": {"--model", "http://127.0.0.1:1", "--training", "../../triage/classify/testdata/small", "--out", broken},
 	} {
 		if code, _, errs := calibrate(t, flags...); code != command.ExitUsage || !strings.Contains(errs, says) {
