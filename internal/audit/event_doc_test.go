@@ -27,9 +27,9 @@ func TestEventsAreDocumented(t *testing.T) {
 		"([events](../events.md)); Subject and Code are fields of an event.\n\n| kind | meaning |\n| --- | --- |\n")
 	kinds := regexp.MustCompile(`((?:\t// .*\n)+)\t\w+ +Kind = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
 	for _, m := range kinds {
-		_, meaning, ok := strings.Cut(strings.Join(strings.Fields(strings.ReplaceAll(m[1], "//", "")), " "), ": ")
+		_, meaning, ok := strings.Cut(strings.Join(strings.Fields(strings.ReplaceAll(m[1], "//", "")), " "), " means that ")
 		if !ok {
-			t.Errorf("the comment of %s is not of the form \"Name: meaning\"", m[2])
+			t.Errorf("the comment of %s is not of the form \"Name means that …\"", m[2])
 		}
 		fmt.Fprintf(&want, "| `%s` | %s |\n", m[2], strings.TrimSuffix(meaning, "."))
 	}
