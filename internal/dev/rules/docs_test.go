@@ -156,3 +156,25 @@ func TestGlossaryListsPhases(t *testing.T) {
 		t.Errorf("docs/glossary.md lists the phases %q, want %q", listed, want)
 	}
 }
+
+// TestDocsArePlain counts the habits of comments in the pages, in a thousand words.
+// The limits only go down.
+func TestDocsArePlain(t *testing.T) {
+	t.Parallel()
+	pages, err := fs.Glob(root(), "docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("Glob() = %q, %v, want pages", pages, err)
+	}
+	var text strings.Builder
+	for _, page := range append(pages, "README.md") {
+		text.WriteString(read(t, page) + "\n")
+	}
+
+	for name, limit := range map[string]float64{"clause as a noun": 0.1, "speech of things": 0, "word of old books": 0} {
+		h := habits()[name]
+		found := h.pattern.FindAllString(squeeze(text.String()), -1)
+		if rate := float64(len(found)) * 1000 / float64(len(strings.Fields(text.String()))); rate > limit {
+			t.Errorf("%s: %.2f in 1,000 words of docs, want at most %g; write %s. Found: %q", name, rate, limit, h.instead, found)
+		}
+	}
+}
