@@ -97,8 +97,8 @@ func (c *API) Address() string {
 	return c.PublicURL
 }
 
-// MaxMCPWait bounds API.MCPWait, since clients and proxies time out.
-const MaxMCPWait = 5 * time.Minute
+// maxMCPWait bounds API.MCPWait, since clients and proxies time out.
+const maxMCPWait = 5 * time.Minute
 
 // maxApprovalWait is the maximum wait of a review rule.
 const maxApprovalWait = 30 * 24 * time.Hour
@@ -116,7 +116,7 @@ func (c *API) variables() []variable {
 			about: "encrypts the passwords with which mail is read: 32 bytes in base64, the same for api and triage, and another than COUNTERSIGN_SECRET_KEY"},
 		{name: prefix + "APPROVAL_WAIT", standard: "5m", parse: duration(&c.ApprovalWait, time.Second, maxApprovalWait),
 			about: "how long an action waits for a decision, unless a review rule says otherwise"},
-		{name: prefix + "MCP_WAIT", standard: "45s", parse: duration(&c.MCPWait, time.Second, MaxMCPWait),
+		{name: prefix + "MCP_WAIT", standard: "45s", parse: duration(&c.MCPWait, time.Second, maxMCPWait),
 			about: "how long a call over MCP waits for its action to end before it is answered as pending, 1s to 5m"},
 		{name: prefix + "TOKEN_STREAMS", standard: "100", parse: number(&c.TokenStreams, 1, 100_000),
 			about: "event streams and exports that one token has open at once in this process, 1 to 100000; a tenant has five times as many"},
@@ -220,9 +220,9 @@ type Triage struct {
 	Models string
 }
 
-// SecretPrefix is the prefix of the variables that may hold passwords of
+// secretPrefix is the prefix of the variables that may hold passwords of
 // accounts.
-const SecretPrefix = prefix + "TRIAGE_SECRET_"
+const secretPrefix = prefix + "TRIAGE_SECRET_"
 
 func (c *Triage) name() string { return "triage" }
 

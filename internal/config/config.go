@@ -157,7 +157,7 @@ func unknown(values map[string]string) []error {
 	known := names()
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_") && !strings.HasPrefix(name, SecretPrefix)
+		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_") && !strings.HasPrefix(name, secretPrefix)
 		if !ours || slices.Contains(known, name) || serviceLink.MatchString(strings.TrimPrefix(name, strings.TrimSuffix(prefix, "_"))) {
 			continue
 		}

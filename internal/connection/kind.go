@@ -276,9 +276,9 @@ const (
 	// ValueSigningSecret is the current secret: whsec_ and 24 to 64 bytes in
 	// base64.
 	ValueSigningSecret = "signing_secret"
-	// ValuePreviousSecret is the previous secret. It also signs, until the
+	// valuePreviousSecret is the previous secret. It also signs, until the
 	// receiver uses the current one.
-	ValuePreviousSecret = "previous_signing_secret"
+	valuePreviousSecret = "previous_signing_secret"
 )
 
 // WebhookConfig is the configuration of a source of kind webhook.
@@ -315,9 +315,9 @@ func CheckCredentials(kind string, creds Credentials) error {
 	if kind != catalog.KindWebhook {
 		return nil
 	}
-	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
+	for _, name := range []string{ValueSigningSecret, valuePreviousSecret} {
 		text, given := creds.Values[name]
-		if !given && name == ValuePreviousSecret {
+		if !given && name == valuePreviousSecret {
 			continue
 		}
 		if err := webhook.CheckSecret(text); err != nil {
@@ -334,7 +334,7 @@ func (p *Pool) openWebhook(of catalog.Source, creds Credentials) (*rest.Source, 
 	}
 	cfg.Name = of.ID
 	cfg.Networks = append(cfg.Networks, p.cfg.Networks...)
-	for _, name := range []string{ValueSigningSecret, ValuePreviousSecret} {
+	for _, name := range []string{ValueSigningSecret, valuePreviousSecret} {
 		if text := creds.Values[name]; text != "" {
 			cfg.Secrets = append(cfg.Secrets, rest.NewSecret(text))
 		}

@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	// MailSource is the source that changes the sample mailbox, and mailAccount the
+	// mailSource is the source that changes the sample mailbox, and mailAccount the
 	// name of the mailbox in both it and triage.
-	MailSource  = "mail"
+	mailSource  = "mail"
 	mailAccount = "sample"
 	// trustedHost is the host whose Authentication-Results the sample mailbox
 	// trusts.
@@ -136,7 +136,7 @@ func (e *Environment) registerAccount(ctx context.Context, of tenant, dir string
 			Settings: decide.Settings{
 				Addresses: []string{mailOwner}, Domains: []string{"brightwater.example"}, Levels: map[decide.Cohort]decide.Level{decide.Newsletters: decide.L2},
 			},
-			Proposals: plan.Config{Source: MailSource, Account: mailAccount, LabelPrefix: labelPrefix},
+			Proposals: plan.Config{Source: mailSource, Account: mailAccount, LabelPrefix: labelPrefix},
 		})
 	})
 }
@@ -183,17 +183,17 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 	if err != nil {
 		return err
 	}
-	if err := admin.PutSource(ctx, MailSource, wire.SourceInput{Kind: catalog.KindMail, Config: config}); err != nil {
+	if err := admin.PutSource(ctx, mailSource, wire.SourceInput{Kind: catalog.KindMail, Config: config}); err != nil {
 		return err
 	}
-	if err := connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, MailSource); err != nil {
+	if err := connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, mailSource); err != nil {
 		return err
 	}
 	if !of.made {
 		return nil
 	}
 	for _, tool := range mailTools() {
-		if err := admin.PutMode(ctx, wire.Mode{Tool: MailSource + ":" + tool, Mode: envelope.ModeAllow}); err != nil {
+		if err := admin.PutMode(ctx, wire.Mode{Tool: mailSource + ":" + tool, Mode: envelope.ModeAllow}); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox)
 		return err
 	})
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := identity.BindDBLogin(ctx, tx, of.id, identity.DBLogin{Login: m.login, Tools: []string{MailSource + ":*"}, MaxWaiting: identity.DefaultMaxWaiting})
+		_, err := identity.BindDBLogin(ctx, tx, of.id, identity.DBLogin{Login: m.login, Tools: []string{mailSource + ":*"}, MaxWaiting: identity.DefaultMaxWaiting})
 		return err
 	})
 	if err != nil {

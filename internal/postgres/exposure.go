@@ -14,8 +14,8 @@ const (
 	// Schema is the database schema of Countersign's tables and functions. The
 	// schema countersign has the functions that applications call, and no others.
 	Schema = "countersign_data"
-	// FunctionSchema is the schema of the functions that applications call.
-	FunctionSchema = "countersign"
+	// functionSchema is the schema of the functions that applications call.
+	functionSchema = "countersign"
 	// RiverSchema is the schema of River's tables.
 	RiverSchema = "river"
 
@@ -112,7 +112,7 @@ LIMIT 100`
 
 // Exposures returns the exposures of Countersign's schemas.
 func Exposures(ctx context.Context, tx pgx.Tx) ([]Exposure, error) {
-	rows, _ := tx.Query(ctx, exposures, []string{Schema, FunctionSchema, RiverSchema}) // CollectRows returns the error
+	rows, _ := tx.Query(ctx, exposures, []string{Schema, functionSchema, RiverSchema}) // CollectRows returns the error
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Exposure])
 	if err != nil {
 		return nil, fmt.Errorf("read who may create in schemas: %w", err)

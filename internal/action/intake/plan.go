@@ -114,9 +114,9 @@ func matchPlans(looked bool, rows []row, answers []Answer) ([]row, error) {
 	return kept, nil
 }
 
-// ReservedPrefix begins the ids of the automations that Countersign itself
+// reservedPrefix begins the ids of the automations that Countersign itself
 // runs, for which a tenant may have rules that let more through.
-const ReservedPrefix = "countersign."
+const reservedPrefix = "countersign."
 
 // AcceptTx is Accept within the caller's transaction, so that proposals and the
 // rows that caused them are stored together. The caller must call committed, which
@@ -152,13 +152,13 @@ func (by Submitter) CheckAutomation(id string) error {
 	if id == "" || by.Reserved {
 		return nil
 	}
-	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), ReservedPrefix) {
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), reservedPrefix) {
 		if by.Workflow != uuid.Nil {
 			return nil
 		}
 		return by.Names.CheckAutomation(id)
 	}
-	return check.Invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
+	return check.Invalid("/automation_id", "reserved", "ids that begin with "+reservedPrefix+" are Countersign's own; take another one")
 }
 
 // CheckSession refuses a session that a submitter without one of its own may not

@@ -68,7 +68,7 @@ type Submitter struct {
 	Awaited bool
 	// Reserved reports whether Countersign itself writes the proposals, perhaps on
 	// behalf of another submitter. They may name any employee and session,
-	// automations that begin with ReservedPrefix, and reserved envelope names.
+	// automations that begin with reservedPrefix, and reserved envelope names.
 	Reserved bool
 }
 

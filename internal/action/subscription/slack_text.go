@@ -113,8 +113,8 @@ func HasMessage(deliveries []outbox.View, in Interaction) bool {
 	return false
 }
 
-// SlackTolerance bounds the difference between a request's time and now.
-const SlackTolerance = 5 * time.Minute
+// slackTolerance bounds the difference between a request's time and now.
+const slackTolerance = 5 * time.Minute
 
 // VerifySlack reports whether the timestamp and the signature of a request from Slack
 // are valid for its unchanged body.
@@ -123,7 +123,7 @@ func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time
 	if err != nil || secret == "" || strconv.FormatInt(seconds, 10) != timestamp {
 		return false
 	}
-	if age := now.Sub(time.Unix(seconds, 0)); age > SlackTolerance || age < -SlackTolerance {
+	if age := now.Sub(time.Unix(seconds, 0)); age > slackTolerance || age < -slackTolerance {
 		return false
 	}
 	mac := hmac.New(sha256.New, []byte(secret))

@@ -33,7 +33,7 @@ var violations = postgres.Violations{
 // List returns a tenant's subscriptions, or those with the given names, in order
 // of name.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Subscription, error) {
-	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: tenant, Bound: BehindBound, Names: names})
+	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: tenant, Bound: behindBound, Names: names})
 	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
 		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
@@ -68,7 +68,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	if err != nil {
 		return err
 	}
-	if others >= MaxSubscriptions {
+	if others >= maxSubscriptions {
 		return fault.New(fault.Conflict, "there are %d subscriptions, as many as a tenant may have", others)
 	}
 	at, err := audit.Latest(ctx, tx, tenant)

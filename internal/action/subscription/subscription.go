@@ -23,9 +23,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxSubscriptions bounds the subscriptions of a tenant: each reads every
+// maxSubscriptions bounds the subscriptions of a tenant: each reads every
 // event.
-const MaxSubscriptions = 50
+const maxSubscriptions = 50
 
 // Subscription is a receiver and the events that it receives.
 type Subscription struct {
@@ -52,14 +52,14 @@ type Subscription struct {
 	Enabled          bool
 	// DisabledReason is the reason why Countersign disabled it.
 	DisabledReason string
-	// Behind counts the events after its cursor, up to BehindBound.
+	// Behind counts the events after its cursor, up to behindBound.
 	Behind               int
 	CreatedAt, UpdatedAt time.Time
 	UpdatedBy            envelope.Actor
 }
 
-// BehindBound bounds Subscription.Behind.
-const BehindBound = 10_000
+// behindBound bounds Subscription.Behind.
+const behindBound = 10_000
 
 // Check checks a subscription to a source of a kind. The error is an
 // *envelope.InvalidError.

@@ -242,8 +242,8 @@ func policyOf(mode, source string, trace json.RawMessage) wire.PolicyDecision {
 
 func toolOf(source, name string) string { return policy.Key{Source: source, Action: name}.String() }
 
-// DryRunDays is the retention of dry runs in days.
-const DryRunDays = 30
+// dryRunDays is the retention of dry runs in days.
+const dryRunDays = 30
 
 // RecordDryRun inserts a dry run into the log and returns its id. It is the only
 // row of a dry run.
@@ -265,7 +265,7 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 	return id, nil
 }
 
-// PruneDryRuns deletes the dry runs older than DryRunDays, in batches, while
+// PruneDryRuns deletes the dry runs older than dryRunDays, in batches, while
 // more returns true. done reports whether none is left.
 func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (done bool, err error) {
 	const most = 5000
@@ -273,7 +273,7 @@ func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (do
 		var n int64
 		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
 			var err error
-			n, err = dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: DryRunDays, Most: most})
+			n, err = dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: dryRunDays, Most: most})
 			return err
 		})
 		if err != nil {

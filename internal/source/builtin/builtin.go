@@ -40,7 +40,7 @@ const (
 
 // Config configures the tools. The zero value is useful.
 type Config struct {
-	// MaxWait bounds one wait; 0 means DefaultMaxWait.
+	// MaxWait bounds one wait; 0 means defaultMaxWait.
 	MaxWait time.Duration
 	// Notes stores notes; nil disables ToolNote.
 	Notes Notes
@@ -65,10 +65,10 @@ func New() *Source {
 // fault.Invalid.
 func With(cfg Config) (*Source, error) {
 	if cfg.MaxWait <= 0 {
-		cfg.MaxWait = DefaultMaxWait
+		cfg.MaxWait = defaultMaxWait
 	}
 	// Waits and requests have shorter time limits of their own.
-	client := rest.Config{CallTimeout: cfg.MaxWait + time.Minute, MaxBodyBytes: DefaultMaxBodyBytes}
+	client := rest.Config{CallTimeout: cfg.MaxWait + time.Minute, MaxBodyBytes: defaultMaxBodyBytes}
 	if cfg.HTTP != nil {
 		client.Guard = safehttp.Guard{Networks: cfg.HTTP.Networks}
 		if err := client.Guard.Check(); err != nil {
@@ -176,8 +176,8 @@ func noteTool(notes Notes) rest.Tool {
 	}
 }
 
-// DefaultMaxWait is the default maximum of a wait.
-const DefaultMaxWait = time.Minute
+// defaultMaxWait is the default maximum of a wait.
+const defaultMaxWait = time.Minute
 
 func waitTool(limit time.Duration) rest.Tool {
 	type args struct {

@@ -27,9 +27,9 @@ import (
 
 // Bounds of a request.
 const (
-	// DefaultMaxBodyBytes is the default limit on the stored part of an answer's
+	// defaultMaxBodyBytes is the default limit on the stored part of an answer's
 	// body.
-	DefaultMaxBodyBytes = 1 << 20
+	defaultMaxBodyBytes = 1 << 20
 	// maxHops bounds the redirects that are followed.
 	maxHops = 5
 )
@@ -49,7 +49,7 @@ type HTTPConfig struct {
 	// rest.DefaultCallTimeout.
 	CallTimeout time.Duration
 	// MaxBodyBytes bounds the stored part of an answer's body; 0 means
-	// DefaultMaxBodyBytes.
+	// defaultMaxBodyBytes.
 	MaxBodyBytes int
 }
 

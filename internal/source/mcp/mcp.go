@@ -38,12 +38,12 @@ const (
 
 // Defaults of Config.
 const (
-	DefaultListTimeout = 15 * time.Second
-	// DefaultStartTimeout replaces DefaultListTimeout for a program, which may
+	defaultListTimeout = 15 * time.Second
+	// defaultStartTimeout replaces defaultListTimeout for a program, which may
 	// have to be downloaded first.
-	DefaultStartTimeout   = time.Minute
+	defaultStartTimeout   = time.Minute
 	DefaultCallTimeout    = 30 * time.Second
-	DefaultMaxResultBytes = 4 << 20
+	defaultMaxResultBytes = 4 << 20
 )
 
 // Config configures a source of one server. Fields for another transport are
@@ -71,13 +71,13 @@ type Config struct {
 	Dir string
 
 	// ListTimeout bounds the setup of a session, and a listing with all its
-	// pages; 0 means DefaultListTimeout or, for a program, DefaultStartTimeout.
+	// pages; 0 means defaultListTimeout or, for a program, defaultStartTimeout.
 	ListTimeout time.Duration
 	// CallTimeout bounds the time of a call without an answer or progress
 	// notification; 0 means DefaultCallTimeout.
 	CallTimeout time.Duration
 	// MaxResultBytes bounds the JSON of one answer; 0 means
-	// DefaultMaxResultBytes.
+	// defaultMaxResultBytes.
 	MaxResultBytes int
 	// SkippedLine, if not nil, is called for each output line of a child that is
 	// not a message.
@@ -127,13 +127,13 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.Header = cfg.Header.Clone()
 	cfg.Command = slices.Clone(cfg.Command)
-	standard := DefaultListTimeout
+	standard := defaultListTimeout
 	if cfg.Transport == TransportStdio {
-		standard = DefaultStartTimeout
+		standard = defaultStartTimeout
 	}
 	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), standard)
 	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
-	cfg.MaxResultBytes = cmp.Or(max(cfg.MaxResultBytes, 0), DefaultMaxResultBytes)
+	cfg.MaxResultBytes = cmp.Or(max(cfg.MaxResultBytes, 0), defaultMaxResultBytes)
 	s := &Source{
 		cfg:  cfg,
 		log:  slog.New(slog.DiscardHandler),
@@ -157,7 +157,7 @@ func New(cfg Config) (*Source, error) {
 // frameLimit bounds one message, or the body of one answer. It has space for
 // listings, which may be larger than the largest result.
 func (s *Source) frameLimit() int {
-	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
+	return max(s.cfg.MaxResultBytes, defaultMaxResultBytes) + 64<<10
 }
 
 // SkippedLines implements source.SkipsLines.

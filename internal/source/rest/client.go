@@ -26,9 +26,9 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultListTimeout  = 15 * time.Second
+	defaultListTimeout  = 15 * time.Second
 	DefaultCallTimeout  = 30 * time.Second
-	DefaultMaxBodyBytes = 4 << 20
+	defaultMaxBodyBytes = 4 << 20
 )
 
 // Config bounds a Client. The zero value is useful.
@@ -40,11 +40,11 @@ type Config struct {
 	// every failed call counts as sent.
 	Transport http.RoundTripper
 	// ListTimeout bounds a listing over all its requests; 0 means
-	// DefaultListTimeout.
+	// defaultListTimeout.
 	ListTimeout time.Duration
 	// CallTimeout bounds one call; 0 means DefaultCallTimeout.
 	CallTimeout time.Duration
-	// MaxBodyBytes bounds the body of one answer; 0 means DefaultMaxBodyBytes.
+	// MaxBodyBytes bounds the body of one answer; 0 means defaultMaxBodyBytes.
 	MaxBodyBytes int
 }
 
@@ -58,9 +58,9 @@ type Client struct {
 
 // New returns a client for the named source.
 func New(name string, cfg Config) *Client {
-	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), DefaultListTimeout)
+	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), defaultListTimeout)
 	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
-	cfg.MaxBodyBytes = cmp.Or(max(cfg.MaxBodyBytes, 0), DefaultMaxBodyBytes)
+	cfg.MaxBodyBytes = cmp.Or(max(cfg.MaxBodyBytes, 0), defaultMaxBodyBytes)
 	if cfg.Transport == nil {
 		cfg.Transport = cfg.Guard.Transport()
 	}

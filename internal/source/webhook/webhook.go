@@ -27,8 +27,8 @@ import (
 // ToolDeliver delivers one message.
 const ToolDeliver = "deliver"
 
-// DefaultTimeout bounds one delivery.
-const DefaultTimeout = 15 * time.Second
+// defaultTimeout bounds one delivery.
+const defaultTimeout = 15 * time.Second
 
 // maxAnswer bounds the part of an answer that is read; only the status is used.
 const maxAnswer = 64 << 10
@@ -45,7 +45,7 @@ type Config struct {
 	// Networks are allowed in addition to the public internet, such as
 	// 10.1.0.0/16.
 	Networks []netip.Prefix
-	// Timeout bounds one delivery; 0 means DefaultTimeout.
+	// Timeout bounds one delivery; 0 means defaultTimeout.
 	Timeout time.Duration
 	// Transport sends the requests in tests; nil means one that connects only as
 	// Networks allows.
@@ -86,7 +86,7 @@ func New(cfg Config) (*rest.Source, error) {
 		return nil, fault.New(fault.Invalid, "webhook source %s: %s", cfg.Name, err)
 	}
 	if cfg.Timeout <= 0 {
-		cfg.Timeout = DefaultTimeout
+		cfg.Timeout = defaultTimeout
 	}
 	r := &receiver{
 		client: rest.New(cfg.Name, rest.Config{

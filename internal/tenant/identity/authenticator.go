@@ -21,8 +21,8 @@ import (
 // revocation.
 const CacheFor = 10 * time.Second
 
-// FlushEvery is the interval at which Keep writes the last uses of tokens.
-const FlushEvery = 30 * time.Second
+// flushEvery is the interval at which Keep writes the last uses of tokens.
+const flushEvery = 30 * time.Second
 
 const (
 	// maxCached bounds the cached tokens.
@@ -207,10 +207,10 @@ func (a *Authenticator) keep(ids []uuid.UUID, ats []time.Time) {
 	}
 }
 
-// Keep flushes every FlushEvery until ctx ends, and then once more. It calls
+// Keep flushes every flushEvery until ctx ends, and then once more. It calls
 // failed with each error.
 func (a *Authenticator) Keep(ctx context.Context, failed func(error)) {
-	every := time.NewTicker(FlushEvery)
+	every := time.NewTicker(flushEvery)
 	defer every.Stop()
 	for {
 		select {

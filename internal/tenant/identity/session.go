@@ -20,8 +20,8 @@ const (
 	SessionIdle = time.Hour
 	// SessionMax is the maximum duration of a browser session.
 	SessionMax = 12 * time.Hour
-	// LoginCodeFor is how long a login code is valid.
-	LoginCodeFor = 10 * time.Minute
+	// loginCodeFor is how long a login code is valid.
+	loginCodeFor = 10 * time.Minute
 
 	// maxSessions and maxLoginCodes bound those of one person. An additional one
 	// ends the oldest.
@@ -217,7 +217,7 @@ func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, no
 	if by.Browser.ID != uuid.Nil {
 		return code, expiresAt, fault.Coded(wire.CodeNoToken, fault.Denied, "a session makes no login codes; show a token, or log in with the command line")
 	}
-	code, expiresAt = newSecret(codeKind), now.Add(LoginCodeFor).UTC()
+	code, expiresAt = newSecret(codeKind), now.Add(loginCodeFor).UTC()
 	hash, token := code.hash(), sha256.Sum256([]byte(shown))
 	of := holder{Principal: by}
 	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed the token

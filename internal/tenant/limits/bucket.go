@@ -124,8 +124,8 @@ type BucketState struct {
 	wire.BucketUse
 }
 
-// MaxCount is the upper bound of the counts of a BucketState.
-const MaxCount = 100_000
+// maxCount is the upper bound of the counts of a BucketState.
+const maxCount = 100_000
 
 // storedBucket is a bucket with its stored state.
 type storedBucket struct {

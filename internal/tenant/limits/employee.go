@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// DefaultEmployee is the text of the entry for employees without one, and for
+// defaultEmployee is the text of the entry for employees without one, and for
 // envelopes without an employee.
-const DefaultEmployee = "default"
+const defaultEmployee = "default"
 
 // Employee is an agent's identity, with its trust and its scopes.
 type Employee struct {
@@ -63,7 +63,7 @@ func (e *Employee) UnmarshalJSON(text []byte) error {
 // entry.
 func EmployeeText(id envelope.EmployeeID) string {
 	if id == (envelope.EmployeeID{}) {
-		return DefaultEmployee
+		return defaultEmployee
 	}
 	return id.String()
 }
@@ -71,7 +71,7 @@ func EmployeeText(id envelope.EmployeeID) string {
 // ParseEmployee parses the output of EmployeeText. The error is fault.Invalid.
 func ParseEmployee(text string) (envelope.EmployeeID, error) {
 	var id envelope.EmployeeID
-	if text == DefaultEmployee || text == uuid.Nil.String() {
+	if text == defaultEmployee || text == uuid.Nil.String() {
 		return id, nil
 	}
 	if id.UnmarshalText([]byte(text)) != nil {

@@ -39,7 +39,7 @@ func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	for _, r := range settings {
 		byName[r.Name] = r
 	}
-	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: tenant, Names: append([]string{}, names...), Most: MaxCount})
+	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: tenant, Names: append([]string{}, names...), Most: maxCount})
 	return postgres.Map(rows, err, func(r dbsqlc.BucketStateListRow) BucketState {
 		return BucketState{
 			Bucket: bucketFromRow(byName[r.Name]),

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// MaxLoose bounds the loose pointers of a grant.
-const MaxLoose = 256
+// maxLoose bounds the loose pointers of a grant.
+const maxLoose = 256
 
 // Everything is the pointer to the arguments as a whole. As the only loose
 // pointer of a grant it means that arguments without a pin may differ.
@@ -186,8 +186,8 @@ func isObject(value any) bool {
 }
 
 func parseLoose(pointers []string) ([]jsonref.Pointer, error) {
-	if len(pointers) > MaxLoose {
-		return nil, fault.New(fault.Invalid, "at most %d arguments can be loose", MaxLoose)
+	if len(pointers) > maxLoose {
+		return nil, fault.New(fault.Invalid, "at most %d arguments can be loose", maxLoose)
 	}
 	paths := make([]jsonref.Pointer, len(pointers))
 	for i, pointer := range pointers {

@@ -11,8 +11,8 @@ import (
 // envelope during quiet hours.
 const ScopeQuietOverride Scope = "quiet_hours:override"
 
-// MaxScopeLength is the maximum length of a scope, in bytes.
-const MaxScopeLength = 200
+// maxScopeLength is the maximum length of a scope, in bytes.
+const maxScopeLength = 200
 
 // Scope is a permission, or a pattern for several: words separated by colons, of
 // which the last may be a star.
@@ -27,7 +27,7 @@ func ParseScope(text string) (Scope, error) {
 	if text == "" {
 		return "", fault.New(fault.Invalid, "scope is empty; write one such as contacts:write, contacts:* or *")
 	}
-	if len(text) > MaxScopeLength {
+	if len(text) > maxScopeLength {
 		return "", fault.New(fault.Invalid, "scope must be at most 200 bytes long")
 	}
 	segments := strings.Split(text, ":")

@@ -24,8 +24,8 @@ const (
 	// DefaultSpread is the default period over which delayed envelopes are sent
 	// after a window.
 	DefaultSpread = 5 * time.Minute
-	// MaxSpread is the maximum of that period.
-	MaxSpread = 6 * time.Hour
+	// maxSpread is the maximum of that period.
+	maxSpread = 6 * time.Hour
 )
 
 const (
@@ -72,7 +72,7 @@ func (q Hours) Compile() (*Schedule, error) {
 	}
 	if n := q.Spread; n != nil {
 		s.spread = time.Duration(*n)
-		if s.spread < 0 || s.spread > MaxSpread {
+		if s.spread < 0 || s.spread > maxSpread {
 			p.Add("/spread", "range", "must be from 0s to 6h; leave it out for 5m")
 		}
 	}

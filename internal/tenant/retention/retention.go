@@ -40,9 +40,9 @@ const (
 
 // Bounds of Setting.Days, and its default.
 const (
-	MinDays     = 1
+	minDays     = 1
 	MaxDays     = 9999
-	DefaultDays = 90
+	defaultDays = 90
 )
 
 // Setting is the retention of one kind.
@@ -58,8 +58,8 @@ func (s Setting) Check() error {
 	if !slices.Contains(Kinds(), s.Kind) {
 		p.Add("/kind", envelope.RuleEnum, "must be actions or events")
 	}
-	if s.Days < MinDays || s.Days > MaxDays {
-		p.Add("/days", "range", "must be from %d to %d", MinDays, MaxDays)
+	if s.Days < minDays || s.Days > MaxDays {
+		p.Add("/days", "range", "must be from %d to %d", minDays, MaxDays)
 	}
 	if s.Action != Delete && s.Action != Report {
 		p.Add("/action", envelope.RuleEnum, "must be delete or report")

@@ -34,7 +34,7 @@ func current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Settin
 				return Setting{kind, int(r.Days), Action(r.Action)}
 			}
 		}
-		return Setting{kind, DefaultDays, Report}
+		return Setting{kind, defaultDays, Report}
 	})
 }
 

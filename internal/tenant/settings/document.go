@@ -80,7 +80,7 @@ func (d Document) Validate() error {
 // rules may only name existing arguments of its tools.
 func (s *Settings) CheckDocument(d Document) error { return d.check(s.CheckRule) }
 
-// Bounds of a document, in addition to MaxRules and MaxPreferences.
+// Bounds of a document, in addition to maxRules and maxPreferences.
 const (
 	maxModes   = 10_000
 	maxReviews = 1000
@@ -99,11 +99,11 @@ func (d Document) check(rule func(Rule) error) error {
 	if d.Danger != "" {
 		_ = p.Below("/"+sectionDanger, refused("", checkDanger(d.Danger))) // it has no other kind of error
 	}
-	document.Check(&p, sectionRules, nounRule, MaxRules, d.Rules, Rule.label, func(r Rule) error {
+	document.Check(&p, sectionRules, nounRule, maxRules, d.Rules, Rule.label, func(r Rule) error {
 		_, err := policy.ParseNarrowing(r.Mode)
 		return cmp.Or(all(key(r.Pattern), refused("/mode", err)), refused("", rule(r)))
 	})
-	document.Check(&p, sectionPreferences, nounPreference, MaxPreferences, d.Preferences, Preference.label, func(p Preference) error {
+	document.Check(&p, sectionPreferences, nounPreference, maxPreferences, d.Preferences, Preference.label, func(p Preference) error {
 		return key(p.Pattern)
 	})
 	document.Check(&p, sectionReviews, nounReview, maxReviews, d.Reviews, ReviewRule.label, func(r ReviewRule) error {

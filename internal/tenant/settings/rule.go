@@ -18,14 +18,14 @@ import (
 
 // Bounds of a tenant's policy.
 const (
-	// MaxRules bounds the rules about arguments.
-	MaxRules = 200
+	// maxRules bounds the rules about arguments.
+	maxRules = 200
 	// MaxSessionMode is the maximum duration of a session's mode, and
-	// MaxSessionModes the maximum number of active ones.
+	// maxSessionModes the maximum number of active ones.
 	MaxSessionMode  = 30 * 24 * time.Hour
-	MaxSessionModes = 10_000
-	// MaxPreferences bounds the preferences.
-	MaxPreferences = 10_000
+	maxSessionModes = 10_000
+	// maxPreferences bounds the preferences.
+	maxPreferences = 10_000
 )
 
 // Mode is a stored rule of policy.

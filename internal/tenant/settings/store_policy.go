@@ -68,7 +68,7 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by envelope
 	}
 	q := dbsqlc.New()
 	others, err := q.PolicyRuleCount(ctx, tx, &dbsqlc.PolicyRuleCountParams{TenantID: snap.Tenant, RuleID: r.ID})
-	if err := checkCount(others, err, MaxRules, "rules about arguments"); err != nil {
+	if err := checkCount(others, err, maxRules, "rules about arguments"); err != nil {
 		return err
 	}
 	return violations.Fault(q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
@@ -109,7 +109,7 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 	}
 	q := dbsqlc.New()
 	others, err := q.SessionModeCount(ctx, tx, &dbsqlc.SessionModeCountParams{TenantID: tenant, SessionID: m.Session, Key: m.Pattern})
-	if err := checkCount(others, err, MaxSessionModes, "modes of sessions"); err != nil {
+	if err := checkCount(others, err, maxSessionModes, "modes of sessions"); err != nil {
 		return time.Time{}, err
 	}
 	until, err := q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
@@ -141,7 +141,7 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	}
 	q := dbsqlc.New()
 	others, err := q.PreferenceCount(ctx, tx, &dbsqlc.PreferenceCountParams{TenantID: tenant, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern})
-	if err := checkCount(others, err, MaxPreferences, "preferences"); err != nil {
+	if err := checkCount(others, err, maxPreferences, "preferences"); err != nil {
 		return err
 	}
 	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: tenant, EmployeeID: p.Employee, Key: p.Pattern, UpdatedBy: string(by), SetBy: postgres.OrNull(p.SetBy)}))

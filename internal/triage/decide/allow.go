@@ -63,7 +63,7 @@ func levelOf(f Facts, c Cohort) Level {
 	if set, ok := f.Settings.Levels[c]; ok {
 		return set
 	}
-	return DefaultLevel(c)
+	return defaultLevel(c)
 }
 
 func (s *state) chooseLevel() {

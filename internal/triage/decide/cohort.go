@@ -77,8 +77,8 @@ func cohorts() []cohortRow {
 	}
 }
 
-// DefaultLevel returns the level of a cohort that the owner has not set.
-func DefaultLevel(c Cohort) Level {
+// defaultLevel returns the level of a cohort that the owner has not set.
+func defaultLevel(c Cohort) Level {
 	for _, row := range cohorts() {
 		if row.cohort == c {
 			return row.level
