@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
@@ -94,9 +95,13 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 		Maildir: mail.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
+	guard := fence.New(pool, fence.Config{Name: cfg.ID, Lease: cfg.Lease, Database: cfg.DatabaseID, File: cfg.StateFile, Log: log})
+	if err := guard.Load(); err != nil {
+		return err
+	}
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Links: web.Base(cfg.PublicURL), Pipeline: worker.PipelineConfig{
 		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,
-		Log: log, Metrics: tel.Metrics, Tracer: tel.Tracer(),
+		Guard: guard, Log: log, Metrics: tel.Metrics, Tracer: tel.Tracer(),
 	}})
 	if err != nil {
 		return err

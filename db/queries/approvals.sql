@@ -112,6 +112,22 @@ FROM due d
 WHERE p.tenant_id = d.tenant_id AND p.action_id = d.action_id
 RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expires_at, now())::timestamptz AS expires_at, d.waits::boolean AS waits;
 
+-- name: ApprovalsVoid :many
+-- Voids the votes on actions of class once that wait for people, and notes the reason:
+-- before a recovery they may have been approved and sent.
+WITH waiting AS (
+    UPDATE actions a
+    SET decision_note = @note::text
+    WHERE a.approval_state = 'required' AND a.effect = 'once'
+    RETURNING a.tenant_id, a.action_id
+), voided AS (
+    UPDATE approvals p
+    SET round = p.round + 1, given = 0, approval_digest = NULL
+    FROM waiting w
+    WHERE p.tenant_id = w.tenant_id AND p.action_id = w.action_id
+)
+SELECT w.tenant_id, w.action_id FROM waiting w ORDER BY w.tenant_id, w.action_id;
+
 -- name: ApprovalVoted :exec
 -- Stores the progress of the rounds of some envelopes.
 INSERT INTO approvals (tenant_id, action_id, round, needed, given, approval_digest)

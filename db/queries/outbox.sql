@@ -65,7 +65,8 @@ SELECT (EXISTS (
 -- are the ends of the last claim of this bucket: they keep the scan off the dead
 -- index entries of settled rows. A bucket that has been closed or paused returns
 -- no rows; a bucket with limits returns only the rows that BucketGrant granted
--- under its lock, so that a new limit applies immediately.
+-- under its lock, so that a new limit applies immediately. Nothing is returned
+-- unless the epoch is the fence's.
 WITH requests AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,
@@ -81,6 +82,7 @@ WITH requests AS (
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
         AND NOT bucket_paused(b.tenant_id, b.name)
+        AND (SELECT e.epoch FROM fence_epoch e) = @epoch::bigint
 ), awaited_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, w.held
     FROM open_buckets w
@@ -124,11 +126,15 @@ WITH requests AS (
     ) p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
     RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT @worker::uuid, @loop::smallint, @seq::bigint WHERE @seq::bigint > 0 AND EXISTS (SELECT FROM claimed)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.awaited, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id, a.person,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest, a.external_id,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
@@ -245,6 +251,40 @@ JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
 WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
 RETURNING a.tenant_id, a.action_id;
 
+-- name: OutboxRecover :many
+-- Ends the actions of class once whose calls may have been made before a recovery: as
+-- unknown, with a dead letter, from which reconcile rules find the outcome.
+WITH deleted AS (
+    DELETE FROM outbox o
+    USING actions a
+    WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.effect = 'once'
+        AND (o.status = 'sending' OR a.not_before IS NULL OR a.not_before <= now())
+    RETURNING o.tenant_id, o.action_id, o.attempt
+), inserted_attempts AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT g.tenant_id, g.action_id, g.attempt, 'unknown', 'recovered', @message::text, clock_timestamp()
+    FROM deleted g
+), inserted_dead_letters AS (
+    INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
+    SELECT g.tenant_id, g.action_id, 'unknown', g.attempt, 'recovered', @message::text
+    FROM deleted g
+    ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
+    SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+)
+SELECT g.tenant_id, g.action_id, g.attempt FROM deleted g ORDER BY g.tenant_id, g.action_id;
+
+-- name: OutboxReassert :exec
+-- Gives actions the lease of a call that was made and whose claim was lost, so that the
+-- call can be settled.
+UPDATE outbox o
+SET fence = r.fence, status = CASE WHEN r.once THEN 'sending' ELSE o.status END,
+    lease_until = now() + make_interval(secs => @lease_seconds::float8)
+FROM (
+    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence,
+        unnest(@once::boolean[]) AS once
+) r
+WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence <= r.fence;
+
 -- name: OutboxRenew :execrows
 -- Extends the leases of calls that are still running.
 UPDATE outbox o
@@ -293,6 +333,10 @@ WITH settlements AS (
         m.finished_at - make_interval(secs => m.duration_seconds), m.finished_at
     FROM updated m
     WHERE NOT m.deferred
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT @counted_worker::uuid, @loop::smallint, @seq::bigint WHERE @seq::bigint > 0 AND EXISTS (SELECT FROM updated)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence,
     (m.finished_at - make_interval(secs => m.duration_seconds))::timestamptz AS started_at, m.finished_at::timestamptz AS finished_at
@@ -300,15 +344,24 @@ FROM updated m;
 
 -- name: OutboxStart :many
 -- Marks calls of class once, just before they are sent. A lease that is not
--- returned was lost, and its call must not be sent.
-UPDATE outbox o
-SET status = 'sending',
-    lease_until = now() + make_interval(secs => @lease_seconds::float8)
-FROM (
-    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
-) s
-WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
-RETURNING o.tenant_id, o.action_id, o.fence;
+-- returned was lost, and its call must not be sent; nor must any unless the epoch is
+-- the fence's.
+WITH started AS (
+    UPDATE outbox o
+    SET status = 'sending',
+        lease_until = now() + make_interval(secs => @lease_seconds::float8)
+    FROM (
+        SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
+    ) s
+    WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
+        AND (SELECT e.epoch FROM fence_epoch e) = @epoch::bigint
+    RETURNING o.tenant_id, o.action_id, o.fence
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT @worker::uuid, @loop::smallint, @seq::bigint WHERE @seq::bigint > 0 AND EXISTS (SELECT FROM started)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
+)
+SELECT d.tenant_id, d.action_id, d.fence FROM started d;
 
 -- name: OutboxUndo :one
 -- Unschedules an action if none of its calls can have been sent: it is pending

@@ -49,8 +49,12 @@ FROM dead_letters d TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
 GROUP BY d.reason;
 
 -- name: OverviewPastRetention :one
--- Rows older than their tenants' retention, by the last daily check.
-SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
+-- Rows older than their tenants' retention, by the last daily check, and whether the
+-- database is held.
+SELECT
+    coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events,
+    EXISTS (SELECT FROM fence f WHERE f.state = 'held')::boolean AS held
+FROM retention_checks c;
 
 -- name: OverviewOldest :one
 -- How long the oldest claimable action has been due, in a number of buckets
@@ -75,6 +79,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) f
 WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name)
+    AND NOT EXISTS (SELECT FROM fence f WHERE f.state = 'held')
     AND (b.concurrency IS NULL OR 2 * (SELECT count(1) FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()) < b.concurrency);
 
 -- name: OverviewPauses :many
@@ -172,6 +177,7 @@ WITH first_rows AS (
             WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
             WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
             WHEN l.next_attempt_at > now() THEN 'not_before'
+            WHEN (SELECT f.state FROM fence f) = 'held' THEN 'held'
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
@@ -206,6 +212,7 @@ WITH reasons AS (
             WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
             WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
             WHEN l.next_attempt_at > now() THEN 'not_before'
+            WHEN (SELECT f.state FROM fence f) = 'held' THEN 'held'
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,

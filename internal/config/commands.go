@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
@@ -161,6 +163,10 @@ type Worker struct {
 	SourceNetworks []netip.Prefix
 	// PublicURL is the address of the API for people, or empty.
 	PublicURL string
+	// DatabaseID is the database that the worker is for; zero for any.
+	DatabaseID uuid.UUID
+	// StateFile is a memory outside the database; empty for none.
+	StateFile string
 }
 
 func (c *Worker) name() string { return "worker" }
@@ -185,6 +191,10 @@ func (c *Worker) variables() []variable {
 			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
 		{name: prefix + "MAILDIRS", parse: folders(&c.Maildirs),
 			about: "folders, separated by commas, in which sources of kind mail may change Maildirs; who sets up sources can then change any mailbox in them"},
+		{name: prefix + "DATABASE_ID", parse: databaseID(&c.DatabaseID),
+			about: "the database that this worker is for, as countersign recover prints it; it claims nothing in another one"},
+		{name: prefix + "STATE_FILE", parse: text(&c.StateFile),
+			about: "a file of this worker alone, on another disk than the database, with its last commits; it shows a database that was set back"},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -21,6 +22,15 @@ import (
 func text(to *string) func(string) error {
 	return func(text string) error {
 		*to = text
+		return nil
+	}
+}
+
+func databaseID(to *uuid.UUID) func(string) error {
+	return func(text string) (err error) {
+		if *to, err = uuid.Parse(text); err != nil {
+			return errors.New("must be the UUID that countersign recover prints")
+		}
 		return nil
 	}
 }

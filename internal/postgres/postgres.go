@@ -49,6 +49,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if cfg.Name != "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = cfg.Name
 	}
+	pc.ConnConfig.OnNotice = noteUnreplicated
 	sender := &noticeSender{tenants: make(map[string]*Notice)}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerUUID(conn.TypeMap())
@@ -135,8 +136,12 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 	}
 	done = true
 	announce := announced.take()
+	conn := tx.Conn()
 	if err := tx.Commit(ctx); err != nil {
 		return err
+	}
+	if unreplicated(conn) {
+		return errUnreplicated()
 	}
 	announce()
 	return nil

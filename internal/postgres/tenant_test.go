@@ -97,6 +97,8 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 			VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`,
 		`INSERT INTO snapshots (tenant_id, action_id, attempt, stage, tool_name) VALUES ($1, $1, 1, 'before', 't')`,
 		`INSERT INTO snapshot_rules (tenant_id, source_id, tool_name, rule) VALUES ($1, 's', 't', '{}')`,
+		`INSERT INTO lost_calls (tenant_id, action_id, external_id, source_id, tool_name, effect, outcome, code, provider_id, worker, called_at, known)
+			VALUES ($1, $1, '', 's', 't', 'once', 'sent', '', '', 'w', now(), false)`,
 		`INSERT INTO retention_checks (tenant_id, checked_at, actions, events) VALUES ($1, now(), 0, 0)`,
 		`INSERT INTO notes (tenant_id, note_id, source_id, key, body) VALUES ($1, $1, 's', 'k', 'b')`,
 		`INSERT INTO db_logins (tenant_id, login_id, login) VALUES ($1, $1, 'login-' || ($1::uuid)::text)`,

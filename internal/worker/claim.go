@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -25,6 +27,7 @@ import (
 // recheck, all as of the claim.
 type claimedBatch struct {
 	at       time.Time
+	mark     outbox.Mark
 	items    []outbox.Item
 	settings map[envelope.TenantID]*settings.Settings
 	// actions are the inputs of policy and the checks for the items.
@@ -35,7 +38,11 @@ type claimedBatch struct {
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.OpenBreaker
-	probes       map[breaker.Source]bool
+	// lost are the items whose calls were made before, under another id, and lost in a
+	// failover. askUntil is the time before which proposals of class once need a person.
+	lost     map[envelope.ActionID]fence.Lost
+	askUntil time.Time
+	probes   map[breaker.Source]bool
 	// checked is the result of the checks of the items.
 	checked checkedItems
 }
@@ -57,10 +64,15 @@ type checkedItems struct {
 // everything that may hold it: the tenants' settings, the do-not-contact lists, and
 // the breakers.
 func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.ClaimRequest) (claimedBatch, error) {
-	c := claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings)}
+	c := claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings), mark: p.claims.Next()}
 	var err error
-	if c.items, err = outbox.Claim(ctx, tx, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
+	if c.items, err = outbox.Claim(ctx, tx, c.mark, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
 		return c, err
+	}
+	if c.askUntil = p.guard.AskUntil(); p.guard.Lost() {
+		if c.lost, err = fence.FindLost(ctx, tx, c.items); err != nil {
+			return c, err
+		}
 	}
 	broken, err := p.readSettings(ctx, tx, &c)
 	if err != nil {
@@ -80,13 +92,14 @@ func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.Cla
 }
 
 // mark marks the calls of class once as going out. It is the last statement of a
-// transaction: nothing is sent before the commit. A call that is not marked goes back.
+// transaction: nothing is sent before the commit, which the claim has counted. A call
+// that is not marked goes back.
 func (p *Pipeline) mark(ctx context.Context, tx pgx.Tx, c *claimedBatch) error {
 	to := &c.checked
 	if len(to.once) == 0 {
 		return nil
 	}
-	started, err := outbox.Start(ctx, postgres.Final(tx), to.once, p.cfg.Lease)
+	started, err := outbox.Start(ctx, postgres.Final(tx), outbox.Mark{Epoch: c.mark.Epoch}, to.once, p.cfg.Lease)
 	to.run = slices.DeleteFunc(to.run, func(it *outbox.Item) bool {
 		unmarked := err == nil && it.Effect == envelope.EffectOnce && !started[it.Lease]
 		if unmarked {
@@ -244,8 +257,15 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if it.LeasesLost > outbox.MaxLeasesLost {
 		return settled(outbox.TooManyLeasesLost(*it))
 	}
+	if lost, ok := c.lost[it.Action]; ok {
+		return settled(outbox.Skip(*it, "sent_before", fmt.Sprintf(
+			"a call with this external_id was made at %s by %s, and the database lost it; its outcome: %s", lost.At.UTC().Format(time.RFC3339), lost.Worker, cmp.Or(lost.Outcome, "not known"))))
+	}
 	if r := recheckPolicy(it, c.actions[i], c.votes[it.Action]); r.settle != nil || r.needsApproval != nil {
 		return r
+	}
+	if a := c.actions[i]; it.Effect == envelope.EffectOnce && it.Approval == envelope.ApprovalAuto && it.CreatedAt.Before(c.askUntil) && a.Tool != nil {
+		return recheckResult{needsApproval: &needsApproval{a.Tool, a.Recheck(), noteRecovered}}
 	}
 	facts, probe := c.facts(i)
 	switch a := preflight.Check(facts); a.Result {
@@ -292,6 +312,7 @@ const (
 	noteCredentials = "the credentials of its source changed after it was approved"
 	noteUnread      = "what was approved cannot be read by this version"
 	notePolicy      = "policy changed after it was approved: "
+	noteRecovered   = "the database was recovered: this may repeat an action that was sent before and lost"
 )
 
 // recheckApproval compares an action with its approval, and with the votes that

@@ -145,6 +145,9 @@ func (c *claimer) claim(ctx context.Context, slots int, spare bool, first func(c
 		c.abandon(batch, slots, sent)
 		return claimedBatch{}, nil, err
 	}
+	if len(batch.items) > 0 {
+		c.claims.Confirm(batch.mark)
+	}
 	c.inFlight.add(batch.items, batch.at)
 	return batch, requests, nil
 }

@@ -36,6 +36,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	for src := range c.probes {
 		p.breakerEvents <- breakerEvent{Source: src, kind: probeReleased} // nothing was there to probe with
 	}
+	p.guard.Started(run, c.at)
 	p.executing.Add(int64(len(run)))
 	for _, it := range run {
 		snap := c.settings[it.Tenant]

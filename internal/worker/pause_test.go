@@ -527,7 +527,7 @@ func TestResumeDuringPutBack(t *testing.T) {
 	inWorker(func(tx pgx.Tx) (err error) {
 		due, err := outbox.DueBuckets(t.Context(), tx, 0, 1)
 		if err == nil && len(due) == 1 {
-			items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: 1}}, time.Minute)
+			items, err = outbox.Claim(t.Context(), tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: 1}}, time.Minute)
 		}
 		return err
 	})
@@ -537,7 +537,7 @@ func TestResumeDuringPutBack(t *testing.T) {
 	y.resume(source)
 	y.sweep()
 	inWorker(func(tx pgx.Tx) error {
-		_, err := outbox.Settle(t.Context(), tx, "w1", []outbox.Settlement{outbox.Defer(items[0], preflight.CodePaused, time.Hour)})
+		_, err := outbox.Settle(t.Context(), tx, outbox.Mark{}, "w1", []outbox.Settlement{outbox.Defer(items[0], preflight.CodePaused, time.Hour)})
 		return err
 	})
 

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -49,6 +50,9 @@ type PipelineConfig struct {
 	ApprovalWait time.Duration
 	// Retry is the default retry policy.
 	Retry outbox.Retry
+	// Guard compares the database with what the process committed; nil for one without
+	// a memory outside the process.
+	Guard *fence.Guard
 	// Backlog is called, at most every BacklogPoll, while more is due than this
 	// worker can take: it should wake another one.
 	Backlog func()
@@ -100,6 +104,9 @@ type Pipeline struct {
 	patience  patience
 	semaphore *semaphore
 	inFlight  *inFlight
+	// guard decides whether anything may be claimed; claims counts the claimer's commits.
+	guard  *fence.Guard
+	claims *fence.Loop
 	// turns belong to the claimer.
 	turns  turns
 	settle chan settlement
@@ -123,7 +130,12 @@ type Pipeline struct {
 // NewPipeline returns a pipeline that Run starts.
 func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool, cfg PipelineConfig) *Pipeline {
 	cfg.fill()
+	guard := cfg.Guard
+	if guard == nil {
+		guard = fence.New(db, fence.Config{Name: cfg.ID, Lease: cfg.Lease, Log: cfg.Log})
+	}
 	return &Pipeline{
+		guard: guard, claims: guard.Loop(),
 		db: db, catalog: cache, live: live, cfg: cfg,
 		confirm: connection.NewConfirmer(connection.NewRefresher(db, cache, live, cfg.Log)),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
@@ -149,10 +161,17 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.calls = calls
 
 	unwatch := p.live.Watch(p.breakerChanged)
-	var settlers, renewer, publisher sync.WaitGroup
+	var settlers, renewer, publisher, guard sync.WaitGroup
 	for range p.cfg.Settlers {
-		settlers.Go(p.settleLoop)
+		commits := p.guard.Loop()
+		settlers.Go(func() { p.settleLoop(commits) })
 	}
+	guarded, unguard := context.WithCancel(context.WithoutCancel(ctx))
+	defer unguard()
+	if _, err := p.guard.Check(ctx); err != nil && ctx.Err() == nil {
+		p.cfg.Log.WarnContext(ctx, "commits were not compared with the database", slog.Any("error", err))
+	}
+	guard.Go(func() { p.guard.Run(guarded, p.Poll) })
 	publisher.Go(p.breakerLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
 
@@ -177,6 +196,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	unwatch()
 	close(p.settle)
 	settlers.Wait()
+	unguard()
+	guard.Wait()
 	close(p.breakerEvents)
 	publisher.Wait()
 	cancel()
@@ -187,7 +208,10 @@ func (p *Pipeline) Run(ctx context.Context) error {
 }
 
 // markDatabaseAway records when the database first did not answer.
-func (p *Pipeline) markDatabaseAway() { p.databaseAway.CompareAndSwap(0, time.Now().UnixNano()) }
+func (p *Pipeline) markDatabaseAway() {
+	p.databaseAway.CompareAndSwap(0, time.Now().UnixNano())
+	p.guard.Recheck()
+}
 
 // renewThenSettle renews this worker's leases after a database outage long
 // enough for leases to expire, and pauses, so that every worker can commit its

@@ -82,7 +82,7 @@ func (y *fixture) checkLimitPlans(when string, page int) {
 			if err != nil || len(due) != 1 || due[0].DueIn > 0 {
 				return 0, fmt.Errorf("look = %+v, %w", due, err)
 			}
-			items, err := outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: page, Limited: true}}, time.Minute)
+			items, err := outbox.Claim(ctx, tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: page, Limited: true}}, time.Minute)
 			taken = append(taken, items...)
 			return len(items), err
 		})
@@ -93,7 +93,7 @@ func (y *fixture) checkLimitPlans(when string, page int) {
 			for i := range batch {
 				batch[i] = outbox.Defer(taken[n*page+i], "retry", 0)
 			}
-			settled, err := outbox.Settle(ctx, tx, "w1", batch)
+			settled, err := outbox.Settle(ctx, tx, outbox.Mark{}, "w1", batch)
 			return len(settled), err
 		})
 	}

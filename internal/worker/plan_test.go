@@ -156,7 +156,7 @@ func (y *fixture) checkPlans(when string) {
 	step("claim awaited", passing, func(ctx context.Context) error {
 		rolledBack := errors.New("rolled back")
 		err := inWorker(func(ctx context.Context, tx pgx.Tx) error {
-			passed, err := outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, AwaitedFrom: due[0].From, Quota: passing}}, time.Minute)
+			passed, err := outbox.Claim(ctx, tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, AwaitedFrom: due[0].From, Quota: passing}}, time.Minute)
 			if err == nil && len(passed) < passing-2 {
 				err = fmt.Errorf("claimed %d, want %d but for 2 that are due in both orders", len(passed), passing)
 			}
@@ -169,7 +169,7 @@ func (y *fixture) checkPlans(when string) {
 	})
 	var items []outbox.Item
 	step("claim", batch, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)
+		items, err = outbox.Claim(ctx, tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)
 		return err
 	}))
 	if len(items) != batch {
@@ -186,7 +186,7 @@ func (y *fixture) checkPlans(when string) {
 		}
 	}
 	step("start", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := outbox.Start(ctx, tx, leases, time.Minute)
+		_, err := outbox.Start(ctx, tx, outbox.Mark{}, leases, time.Minute)
 		return err
 	}))
 	step("renew", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
@@ -195,7 +195,7 @@ func (y *fixture) checkPlans(when string) {
 	}))
 	for name, settlements := range map[string][]outbox.Settlement{"settle for good": final, "settle back": back} {
 		step(name, batch/2, inWorker(func(ctx context.Context, tx pgx.Tx) error {
-			settled, err := outbox.Settle(ctx, tx, "w1", settlements)
+			settled, err := outbox.Settle(ctx, tx, outbox.Mark{}, "w1", settlements)
 			if len(settled) != batch/2 {
 				y.t.Errorf("%s: %d settled, want %d", name, len(settled), batch/2)
 			}

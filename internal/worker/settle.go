@@ -11,15 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/worker/background"
 )
 
 // settleLoop commits outcomes in batches until no more can come.
-func (p *Pipeline) settleLoop() {
+func (p *Pipeline) settleLoop(commits *fence.Loop) {
 	for first := range p.settle {
-		p.commit(p.collect(first))
+		p.commit(commits, p.collect(first))
 	}
 }
 
@@ -46,11 +47,11 @@ func (p *Pipeline) collect(first settlement) []settlement {
 // commit writes a batch, however long the database is unavailable, and only
 // then frees the slots. A batch that the database rejects for its content is
 // divided until the offending envelope is found.
-func (p *Pipeline) commit(batch []settlement) {
+func (p *Pipeline) commit(commits *fence.Loop, batch []settlement) {
 	// A stop must not interrupt the commit: a call that was made has to be
 	// recorded.
 	ctx := context.WithoutCancel(p.calls)
-	settled, err := p.write(ctx, batch)
+	settled, err := p.write(ctx, commits, batch)
 	for failures := 0; err != nil && !rejectedByDatabase(err); {
 		failures++
 		p.markDatabaseAway()
@@ -60,7 +61,7 @@ func (p *Pipeline) commit(batch []settlement) {
 		p.cfg.Log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", "settle"),
 			slog.Int("envelopes", len(batch)), slog.Int("failures", failures), slog.Any("error", err))
 		p.sleepFor(ctx, min(50*time.Millisecond<<min(failures, 6), longestSettlePause))
-		settled, err = p.write(ctx, batch)
+		settled, err = p.write(ctx, commits, batch)
 	}
 	if err != nil && !rejectedByDatabase(err) {
 		p.cfg.Log.ErrorContext(ctx, "outcomes are lost; their leases run out", slog.Int("envelopes", len(batch)), slog.Any("error", err))
@@ -70,13 +71,13 @@ func (p *Pipeline) commit(batch []settlement) {
 	switch {
 	case err != nil && len(batch) > 1:
 		half := len(batch) / 2
-		p.commit(batch[:half])
-		p.commit(batch[half:])
+		p.commit(commits, batch[:half])
+		p.commit(commits, batch[half:])
 		return
 	case err != nil && string(batch[0].Result) != unstorable:
 		// The tool's answer cannot be stored; the fact of an answer can.
 		batch[0].Result, batch[0].ProviderID = json.RawMessage(unstorable), ""
-		p.commit(batch)
+		p.commit(commits, batch)
 		return
 	case err != nil:
 		p.cfg.Log.ErrorContext(ctx, "outcome is lost; its lease runs out", slog.String("action_id", batch[0].Action.String()), slog.Any("error", err))
@@ -110,19 +111,24 @@ func missingPartition(pg *pgconn.PgError) bool {
 	return pg.Code == "23514" && pg.ConstraintName == ""
 }
 
-func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Lease, error) {
+func (p *Pipeline) write(ctx context.Context, commits *fence.Loop, batch []settlement) ([]outbox.Lease, error) {
 	rows := make([]outbox.Settlement, len(batch))
 	for i := range batch {
 		rows[i] = batch[i].Settlement
 	}
 	var settled []outbox.Lease
+	mark := commits.Next()
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
-		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
+		if settled, err = outbox.Settle(ctx, tx, mark, p.cfg.ID, rows); err != nil {
 			return err
 		}
 		return audit.WriteLast(ctx, tx, p.events(audit.Settled, settledItems(p.cfg.ID, rows, settled))...)
 	})
+	if err == nil && len(settled) > 0 {
+		commits.Confirm(mark)
+		p.guard.Settled(rows)
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
 		err = errors.Join(err, background.EnsurePartitions(ctx, p.db))
 	}

@@ -39,7 +39,7 @@ func TestAStopEndsWithoutTheDatabase(t *testing.T) {
 		}
 		began := time.Now()
 
-		p.commit(batch)
+		p.commit(p.guard.Loop(), batch)
 
 		if took := time.Since(began); took > time.Minute || p.semaphore.free != held {
 			t.Errorf("commit gave up after %v with %d slots free, want less than a minute and all", took, p.semaphore.free)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -62,6 +63,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"dry_runs_mode_check":     modes,
 		"dry_runs_risk_check":     words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		"snapshots_stage_check":   words(snapshot.StageBefore, snapshot.StageAfter),
+		"fence_state_check":       words(fence.StateNew, fence.StateOpen, fence.StateChecking, fence.StateHeld),
 		"retention_action_check":  words(retention.Delete, retention.Report),
 		"retention_kind_check":    words(retention.Actions, retention.Events),
 		"workflows_state_check": words(workflow.StateRunning, workflow.StateReverting, workflow.StateStuck, workflow.StateCompensationFailed,

@@ -150,7 +150,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 			for {
 				var items []outbox.Item
 				err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-					items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: 170}}, time.Hour)
+					items, err = outbox.Claim(t.Context(), tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: 170}}, time.Hour)
 					return err
 				})
 				if err != nil {

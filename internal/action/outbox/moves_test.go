@@ -33,6 +33,8 @@ func sqlMoves() map[string][]move {
 		"OutboxStart":            {{pending, envelope.EventStart}},
 		"OutboxUndo":             {{pending, envelope.EventUndo}},
 		"OutboxCancel":           {{pending, envelope.EventSkip}, {pending, envelope.EventLose}, {sending, envelope.EventLose}},
+		"OutboxRecover":          {{pending, envelope.EventLose}, {sending, envelope.EventLose}},
+		"OutboxReassert":         {{pending, envelope.EventStart}},
 		"OutboxReturnToApproval": {{pending, envelope.EventDefer}},
 		"OutboxEnqueue": {
 			{envelope.StatusFailed, envelope.EventReplay}, {envelope.StatusUnknown, envelope.EventReplay}, {envelope.StatusUnknown, envelope.EventResolvePending},

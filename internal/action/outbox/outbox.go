@@ -32,6 +32,17 @@ type Lease struct {
 // only, and two tenants may share a server.
 func (l Lease) Key() string { return uuid.NewSHA1(uuid.UUID(l.Tenant), l.Action[:]).String() }
 
+// Mark counts a commit of one loop of a worker: a claim, start or settlement that
+// changes rows sets the seq of the loop's row in worker_commits. The zero Mark counts
+// nothing, and claims only where no worker has worked yet.
+type Mark struct {
+	Worker uuid.UUID
+	Loop   int16
+	Seq    int64
+	// Epoch is the epoch of the fence that the worker has checked.
+	Epoch int64
+}
+
 // Item is a claimed envelope with the input of its call.
 type Item struct {
 	Lease
@@ -58,6 +69,8 @@ type Item struct {
 	Approval     envelope.Approval
 	Employee     envelope.EmployeeID
 	Session      string
+	// ExternalID is the proposer's own key; empty without one.
+	ExternalID string
 	// Person is the proposer; zero for Countersign itself.
 	Person        uuid.UUID
 	Automation    string
@@ -155,6 +168,8 @@ const (
 	WaitsNotBefore = "not_before"
 	// WaitsTurn: it is due, and nothing holds it back.
 	WaitsTurn = "turn"
+	// WaitsHeld: the database may be a copy, or may have lost commits.
+	WaitsHeld = "held"
 )
 
 // Explain returns, in a line for people, the reason for which an envelope waits.
@@ -170,6 +185,8 @@ func Explain(word string) string {
 		return "its next attempt"
 	case WaitsStart, WaitsTurn:
 		return "its turn"
+	case WaitsHeld:
+		return "a person to recover the database, which may be a copy or may have lost commits"
 	case WaitsNotBefore:
 		return "the time that the proposal names"
 	case preflight.CodeQuietHours:

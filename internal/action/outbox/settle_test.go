@@ -225,7 +225,7 @@ func TestSettleOfNothing(t *testing.T) {
 	fx := newFixture(t)
 
 	fx.As(postgres.Worker(), func(tx pgx.Tx) error {
-		settled, err := outbox.Settle(t.Context(), tx, "w1", nil)
+		settled, err := outbox.Settle(t.Context(), tx, outbox.Mark{}, "w1", nil)
 		if len(settled) != 0 {
 			t.Errorf("Settle(nothing) = %v", settled)
 		}

@@ -81,7 +81,8 @@ func (r ClaimRequest) Split() (ordered, awaited int) {
 // The lease must be renewed before it runs out, or another worker takes the
 // envelope over. Limits hold across the fleet: a bucket's permits are granted
 // under its lock, in the transaction of the claim, by the database's clock.
-func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.Duration) ([]Item, error) {
+// Nothing is claimed unless the epoch of the mark is the fence's.
+func Claim(ctx context.Context, tx pgx.Tx, mark Mark, requests []ClaimRequest, lease time.Duration) ([]Item, error) {
 	requests, at, err := grant(ctx, tx, requests)
 	if err != nil || len(requests) == 0 {
 		return nil, err
@@ -94,6 +95,7 @@ func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.D
 		AwaitedQuotas: make([]int64, len(requests)),
 		Granted:       make([]bool, len(requests)),
 		LeaseSeconds:  lease.Seconds(),
+		Epoch:         mark.Epoch, Worker: mark.Worker, Loop: mark.Loop, Seq: mark.Seq,
 	}
 	for i, w := range requests {
 		ordered, awaited := w.Split()
@@ -136,6 +138,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		ToolDigest:       r.ToolDigest,
 		Traceparent:      postgres.OrZero(r.Traceparent),
 		ApprovalDigest:   r.ApprovalDigest,
+		ExternalID:       postgres.OrZero(r.ExternalID),
 		HoldsConcurrency: r.Held,
 		Urgent:           r.Urgent,
 		MustRunBefore:    utcOrZero(r.MustRunBefore),
@@ -148,11 +151,12 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 
 // Start marks envelopes of class once as started and renews their leases. Only
 // the leases that it returns may be used to send: the others were undone or
-// lost.
-func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (map[Lease]bool, error) {
+// lost, or the epoch of the mark is not the fence's.
+func Start(ctx context.Context, tx pgx.Tx, mark Mark, leases []Lease, lease time.Duration) (map[Lease]bool, error) {
 	k := keysOf(leases)
 	rows, err := dbsqlc.New().OutboxStart(ctx, tx, &dbsqlc.OutboxStartParams{
 		LeaseSeconds: lease.Seconds(), TenantIds: k.tenants, ActionIds: k.actions, Fences: k.fences,
+		Epoch: mark.Epoch, Worker: mark.Worker, Loop: mark.Loop, Seq: mark.Seq,
 	})
 	if err != nil {
 		return nil, err
@@ -235,7 +239,8 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) 
 // Settle writes the outcomes of claimed envelopes: the outbox row, the row of the
 // execution log and, where one is needed, the dead letter, all or none. It returns
 // the leases that it settled; the other leases were lost, and nothing was written.
-func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) ([]Lease, error) {
+// Settling is never held back: it is what a database that lost commits lacks.
+func Settle(ctx context.Context, tx pgx.Tx, mark Mark, worker string, batch []Settlement) ([]Lease, error) {
 	var final, back []*Settlement
 	for i := range batch {
 		if batch[i].Status == envelope.StatusPending {
@@ -246,12 +251,12 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 	}
 	held := make(map[Lease]span, len(batch))
 	if len(final) > 0 {
-		if err := settleFinal(ctx, tx, worker, final, held); err != nil {
+		if err := settleFinal(ctx, tx, mark, worker, final, held); err != nil {
 			return nil, err
 		}
 	}
 	if len(back) > 0 {
-		if err := settleBack(ctx, tx, worker, back, held); err != nil {
+		if err := settleBack(ctx, tx, mark, worker, back, held); err != nil {
 			return nil, err
 		}
 	}
@@ -332,10 +337,14 @@ WITH ended AS (
     WHERE g.reason <> ''
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT $13::uuid, $14::smallint, $15::bigint WHERE $15::bigint > 0 AND EXISTS (SELECT FROM deleted)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT g.tenant_id, g.action_id, g.fence, g.finished_at - make_interval(secs => g.duration_seconds), g.finished_at FROM deleted g`
 
-func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]span) error {
+func settleFinal(ctx context.Context, tx pgx.Tx, mark Mark, worker string, batch []*Settlement, held map[Lease]span) error {
 	n := len(batch)
 	k := leaseKeys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
 	attempts, durations := make([]int32, n), make([]float64, n)
@@ -349,7 +358,7 @@ func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlem
 		providers[i], reasons[i], results[i] = s.ProviderID, string(s.DeadLetter), s.Result
 	}
 	rows, err := tx.Query(ctx, outboxSettleFinal, k.tenants, k.actions, k.fences, attempts, statuses, codes, messages,
-		results, providers, durations, reasons, worker)
+		results, providers, durations, reasons, worker, mark.Worker, mark.Loop, mark.Seq)
 	if err != nil {
 		return err
 	}
@@ -363,13 +372,13 @@ func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlem
 	return err
 }
 
-func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]span) error {
+func settleBack(ctx context.Context, tx pgx.Tx, mark Mark, worker string, batch []*Settlement, held map[Lease]span) error {
 	n := len(batch)
 	p := &dbsqlc.OutboxSettleBackParams{
 		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
 		Attempts: make([]int32, n), Delays: make([]float64, n), Deferred: make([]bool, n), Unsure: make([]bool, n),
 		WaitsFor: make([]string, n), Codes: make([]string, n), Messages: make([]string, n), Results: make([][]byte, n),
-		Durations: make([]float64, n), Worker: worker,
+		Durations: make([]float64, n), Worker: worker, CountedWorker: mark.Worker, Loop: mark.Loop, Seq: mark.Seq,
 	}
 	for i, s := range batch {
 		p.TenantIds[i], p.ActionIds[i], p.Fences[i] = uuid.UUID(s.Tenant), uuid.UUID(s.Action), s.Fence

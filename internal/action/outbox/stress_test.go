@@ -90,7 +90,7 @@ func (c *stress) worker(ctx context.Context, returns bool) error {
 		}
 		var items []outbox.Item
 		err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-			items, err = outbox.Claim(ctx, tx, wants, time.Hour)
+			items, err = outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Hour)
 			return err
 		})
 		if err != nil {
@@ -137,7 +137,7 @@ func (c *stress) settleAll(ctx context.Context, items []outbox.Item, leases []ou
 	}
 	var settled []outbox.Lease
 	err := postgres.InTx(ctx, c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		settled, err = outbox.Settle(ctx, tx, "w", batch)
+		settled, err = outbox.Settle(ctx, tx, outbox.Mark{}, "w", batch)
 		return err
 	})
 	ended := make(map[outbox.Lease]bool, len(settled))
@@ -285,7 +285,7 @@ func TestSettlingLocksBucketsInOneOrder(t *testing.T) {
 				hold := outboxtest.Sent(asked)
 				hold.CloseBucketFor, hold.CloseBucket = time.Minute, asked.Bucket
 				err := postgres.InTx(t.Context(), c.DB, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-					_, err := outbox.Settle(t.Context(), tx, "w", []outbox.Settlement{outbox.Release(unused), hold})
+					_, err := outbox.Settle(t.Context(), tx, outbox.Mark{}, "w", []outbox.Settlement{outbox.Release(unused), hold})
 					return err
 				})
 				if err != nil {

@@ -149,7 +149,7 @@ func TestUndoAndStartHaveOneWinner(t *testing.T) {
 func tryClaim(t *testing.T, fx fixture, most int) []outbox.Item {
 	var items []outbox.Item
 	if err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(t.Context(), tx, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: most}}, outboxtest.Term)
+		items, err = outbox.Claim(t.Context(), tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: fx.Bucket, Quota: most}}, outboxtest.Term)
 		return err
 	}); err != nil {
 		t.Errorf("Claim = %v", err)
@@ -160,7 +160,7 @@ func tryClaim(t *testing.T, fx fixture, most int) []outbox.Item {
 func tryStart(t *testing.T, fx fixture, lease outbox.Lease) bool {
 	var started map[outbox.Lease]bool
 	if err := postgres.InTx(t.Context(), fx.DB, postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		started, err = outbox.Start(t.Context(), tx, []outbox.Lease{lease}, outboxtest.Term)
+		started, err = outbox.Start(t.Context(), tx, outbox.Mark{}, []outbox.Lease{lease}, outboxtest.Term)
 		return err
 	}); err != nil {
 		t.Errorf("Start = %v", err)

@@ -139,7 +139,7 @@ func (l *fixture) claim() []outbox.Item {
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
-		items, err = outbox.Claim(l.t.Context(), tx, wants, time.Minute)
+		items, err = outbox.Claim(l.t.Context(), tx, outbox.Mark{}, wants, time.Minute)
 		return err
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *fixture) claim() []outbox.Item {
 func (l *fixture) lose(it outbox.Item) {
 	l.t.Helper()
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		_, err := outbox.Settle(l.t.Context(), tx, "w1", []outbox.Settlement{outbox.WorkerLost(it)})
+		_, err := outbox.Settle(l.t.Context(), tx, outbox.Mark{}, "w1", []outbox.Settlement{outbox.WorkerLost(it)})
 		return err
 	})
 	if err != nil {

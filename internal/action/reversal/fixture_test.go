@@ -166,7 +166,7 @@ func (f *fixture) settle(out outcome) (calls []string) {
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
-		items, err := outbox.Claim(ctx, tx, wants, time.Minute)
+		items, err := outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (f *fixture) settle(out outcome) (calls []string) {
 				Lease: it.Lease, Status: out.status, Attempt: it.Attempt + 1, DeadLetter: out.reason, Took: time.Millisecond, Result: out.answer(),
 			})
 		}
-		_, err = outbox.Settle(ctx, tx, "worker/test", settled)
+		_, err = outbox.Settle(ctx, tx, outbox.Mark{}, "worker/test", settled)
 		return err
 	})
 	if err != nil {

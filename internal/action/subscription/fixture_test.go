@@ -223,7 +223,7 @@ func (h *fixture) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 1000})
 		}
-		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
+		got, err := outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (h *fixture) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
 			end(it, &batch[i])
 			event.Items = append(event.Items, audit.Item{Action: it.Action, Status: batch[i].Status, Attempt: 1, Code: batch[i].Code})
 		}
-		settled, err := outbox.Settle(ctx, tx, "worker/test", batch)
+		settled, err := outbox.Settle(ctx, tx, outbox.Mark{}, "worker/test", batch)
 		if n = len(settled); err != nil {
 			return err
 		}

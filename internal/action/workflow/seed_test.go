@@ -216,7 +216,7 @@ func (o *fixture) claim() (items []outbox.Item, calls []call) {
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
-		if items, err = outbox.Claim(ctx, tx, wants, time.Minute); err != nil {
+		if items, err = outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Minute); err != nil {
 			return err
 		}
 		for _, it := range items {
@@ -248,7 +248,7 @@ func (o *fixture) settle(items []outbox.Item, calls []call, how func(call) outco
 		workflow = append(workflow, s)
 	}
 	o.fleet(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := outbox.Settle(ctx, tx, "worker/test", workflow)
+		_, err := outbox.Settle(ctx, tx, outbox.Mark{}, "worker/test", workflow)
 		return err
 	})
 }

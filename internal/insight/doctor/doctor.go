@@ -60,6 +60,7 @@ const (
 	CheckHeads        = "noted heads"
 	CheckDeadLetters  = "dead letters"
 	CheckSources      = "sources"
+	CheckFence        = "fence"
 )
 
 // check is one examination of the database.
@@ -112,6 +113,7 @@ func checks() []check {
 		{CheckSchemas, true, examine(readExposures, words[[]postgres.Exposure]("only their owner may create in them"), each(exposureFindings))},
 		{CheckRowSecurity, true, examine(readGuarded, counted[guarded]("it is forced on %d tables"), each(rowSecurityFindings))},
 		{CheckGrants, true, examine(readGrants, counted[grant]("the %d that there are are those of the migrations"), grantFindings)},
+		{CheckFence, true, examine(readFence, describeFence, fenceFindings)},
 		{CheckPartitions, true, examine(readPartitions, describePartitions, partitionFindings)},
 		{CheckClock, false, examine(readSkew, words[skew]("this machine and the database agree to a second"), clockFindings)},
 		{CheckTransactions, false, examine(readActivity, words[activity]("none holds vacuum back"), transactionFindings)},

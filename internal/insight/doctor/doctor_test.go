@@ -65,7 +65,7 @@ func TestFreshDatabaseIsHealthy(t *testing.T) {
 	for _, check := range []string{
 		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
 		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
-		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckSources, doctor.CheckDBLogins, doctor.CheckDeadLetters,
+		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckSources, doctor.CheckFence, doctor.CheckDBLogins, doctor.CheckDeadLetters,
 	} {
 		found := of(all, check)
 		switch {
@@ -114,6 +114,23 @@ func TestBrokenDatabases(t *testing.T) {
 		status doctor.Status
 		text   string
 	}{
+		"the database is held": {
+			[]string{"UPDATE fence SET state = 'held', reason = 'copy', detail = 'this database is a copy'"}, doctor.CheckFence, doctor.Failed, "nothing is sent: this database is a copy",
+		},
+		"the server was not checked": {
+			[]string{"UPDATE fence SET state = 'open', epoch = 1, started = now() - interval '1 year'"}, doctor.CheckFence, doctor.Warning, "the server started since",
+		},
+		"no worker has a memory outside": {
+			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease) VALUES (gen_random_uuid(), 'w', 1, true, false, '30 s')"},
+			doctor.CheckFence, doctor.Warning, "no worker has a memory outside",
+		},
+		"a worker refuses the database": {
+			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses) VALUES (gen_random_uuid(), 'w', 0, true, true, '30 s', 'another one')"},
+			doctor.CheckFence, doctor.Failed, "the worker w: another one",
+		},
+		"calls were lost": {
+			[]string{"UPDATE fence SET lost = 3"}, doctor.CheckFence, doctor.Warning, "3 calls were made whose actions the database lost",
+		},
 		"row security is off": {
 			[]string{"ALTER TABLE actions DISABLE ROW LEVEL SECURITY"}, doctor.CheckRowSecurity, doctor.Failed, "tenants see each other's rows of actions",
 		},

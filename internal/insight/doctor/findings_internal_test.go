@@ -102,9 +102,10 @@ func TestFindings(t *testing.T) {
 		found []Finding
 		want  []string
 	}{
-		"a sane server": {serverFindings(sane), nil},
-		"an old server": {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is of version 14"}},
-		"a standby":     {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
+		"a sane server":       {serverFindings(sane), nil},
+		"an old server":       {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is of version 14"}},
+		"a standby that lags": {serverFindings(with("standbys", "1")), []string{"warning: standbys replicate, and synchronous_standby_names is empty: a failover loses what they had not received, and the database is then held"}},
+		"a standby":           {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
 		"counts are off": {
 			serverFindings(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
 		},

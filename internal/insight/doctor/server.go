@@ -37,6 +37,9 @@ func serverFindings(set map[string]string) []Finding {
 		rule{set["in_recovery"] == "true", fail("this server is a standby, which takes no writes", "Point DATABASE_URL at the primary.")},
 		rule{set["synchronous_commit"] == "off", fail("synchronous_commit is off: a crash forgets what was settled, and calls that were made are made again",
 			"ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and see that no database or user sets it otherwise.")},
+		rule{set["standbys"] != "" && set["standbys"] != "0" && set["synchronous_standby_names"] == "", warn(
+			"standbys replicate, and synchronous_standby_names is empty: a failover loses what they had not received, and the database is then held",
+			"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)'; SELECT pg_reload_conf(); on the primary and on each standby.")},
 		rule{isolation != "read committed", warn("default_transaction_isolation is "+isolation+": claims that run side by side fail and are made again",
 			"ALTER SYSTEM SET default_transaction_isolation = 'read committed'; SELECT pg_reload_conf();")},
 		rule{connections > 0 && connections < fewConnections, warn(fmt.Sprintf("max_connections is %d: a worker takes up to 20 and an API up to 10", connections),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -46,9 +47,11 @@ func readSettings(ctx context.Context, d database) (map[string]string, error) {
 SELECT s.name, s.setting
 FROM pg_settings s
 WHERE s.name IN ('server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'track_counts', 'max_connections',
-    'default_transaction_isolation')
+    'default_transaction_isolation', 'synchronous_standby_names')
 UNION ALL
-SELECT 'in_recovery', pg_is_in_recovery()::text`)
+SELECT 'in_recovery', pg_is_in_recovery()::text
+UNION ALL
+SELECT 'standbys', count(1)::text FROM pg_stat_replication`)
 	set := make(map[string]string, len(all))
 	for _, s := range all {
 		set[s.Name] = s.Value
@@ -135,6 +138,28 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'countersign_data' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped)
 ORDER BY 1`)
+}
+
+// fenced is the fence, with the workers that ran within their leases.
+type fenced struct {
+	fence.Status
+	// Running counts the workers, and Remembering those that have a state file.
+	Running, Remembering int
+	// Refusing are the workers that claim nothing, with the reason of each.
+	Refusing []string
+}
+
+func readFence(ctx context.Context, d database) (f fenced, err error) {
+	err = d.in(ctx, postgres.Worker(), func(tx pgx.Tx) error {
+		if f.Status, err = fence.Read(ctx, tx); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `
+SELECT count(1), count(1) FILTER (WHERE w.state_file), coalesce(array_agg(w.name || ': ' || w.refuses) FILTER (WHERE w.refuses <> ''), '{}')
+FROM workers w
+WHERE NOT w.ended AND w.seen_at > now() - w.lease`).Scan(&f.Running, &f.Remembering, &f.Refusing)
+	})
+	return f, err
 }
 
 // grant is a privilege on an object of the schema.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -70,6 +71,30 @@ func readFleet(ctx context.Context, d database) (overview.Fleet, error) {
 		return err
 	})
 	return s, err
+}
+
+func describeFence(f fenced) string {
+	if f.State == fence.StateNew {
+		return "no worker has worked in this database yet"
+	}
+	return fmt.Sprintf("this is the database %s, in epoch %d", f.Database, f.Epoch)
+}
+
+func fenceFindings(f fenced) []Finding {
+	wrong := apply(
+		rule{f.State == fence.StateHeld, fail("nothing is sent: "+f.Why(),
+			"Make sure that no other copy of this database is in use, then see `countersign recover`.")},
+		rule{f.State != fence.StateHeld && f.Why() != "", warn("nothing is sent: "+f.Why(),
+			"Let the workers run that worked here before. This ends within two leases, or the database is held.")},
+		rule{f.Running > 0 && f.Remembering == 0, warn("no worker has a memory outside the database: a disk that is set back, or a base backup that is started while all workers are stopped, does not show",
+			"Set COUNTERSIGN_STATE_FILE of at least one worker to a file on another disk than the database's.")},
+		rule{f.Lost > 0, warn(fmt.Sprintf("%d calls were made whose actions the database lost", f.Lost),
+			"They are in the table lost_calls; an action with the same external_id is not sent again.")},
+	)
+	for _, why := range f.Refusing {
+		wrong = append(wrong, fail("the worker "+why, "Correct DATABASE_URL or COUNTERSIGN_DATABASE_ID of that worker, or remove its state file if the database is the right one."))
+	}
+	return wrong
 }
 
 func describeLeases(l leases) string {

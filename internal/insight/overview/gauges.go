@@ -61,6 +61,9 @@ func gauges() []gauge {
 				set(breakerLevel(b.State), "tenant", b.Tenant, "source", b.Source)
 			}
 		}},
+		{"held", "{database}", "1 while the database is held, because it may be a copy or may have lost commits.", func(f Fleet, set setter) {
+			set(map[bool]float64{true: 1}[f.Held])
+		}},
 		{"pauses", "{pause}", "What is paused, by scope.", perKey("scope", func(f Fleet) map[string]int64 { return f.Pauses })},
 		{"dead_letters", "{action}", "Dead letters by reason; those of reason unknown need a person.",
 			perKey("reason", func(f Fleet) map[string]int64 { return f.DeadLetters })},

@@ -32,7 +32,7 @@ func fleet() overview.Fleet {
 			{Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "mail", State: "open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "chat", State: "half-open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "crm", State: "closed"}},
 		},
 		Pauses: map[string]int64{"source": 1}, DeadLetters: map[string]int64{"unknown": 15}, OldestUnknown: time.Hour, CheckpointLag: 2 * time.Minute,
-		Proposals: 20, OldestProposal: 21 * time.Second,
+		Held: true, Proposals: 20, OldestProposal: 21 * time.Second,
 		PastRetention: map[string]int64{"actions": 16}, Tables: []overview.Table{{Name: "outbox", Bytes: 17, Live: 18, Dead: 19}},
 	}
 }

@@ -39,6 +39,8 @@ type Fleet struct {
 	OldestUnknown time.Duration
 	// CheckpointLag is the age of the oldest uncovered event.
 	CheckpointLag time.Duration
+	// Held reports whether nothing is claimed until a person recovers the database.
+	Held bool
 	// Proposals counts the waiting proposals in SQL, up to 10,000.
 	// OldestProposal is the age of the oldest.
 	Proposals      int64
@@ -266,12 +268,12 @@ func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	if err != nil {
 		return Fleet{}, fmt.Errorf("overview of the fleet: checkpoints: %w", err)
 	}
-	past, err := readPastRetention(ctx, tx)
+	past, held, err := readPastRetention(ctx, tx)
 	if err != nil {
 		return Fleet{}, fmt.Errorf("overview of the fleet: retention: %w", err)
 	}
 	f := r.fleet(buckets)
-	f.CheckpointLag, f.PastRetention = lag, past
+	f.CheckpointLag, f.PastRetention, f.Held = lag, past, held
 	if f.Proposals, f.OldestProposal, err = readProposals(ctx, tx); err != nil {
 		return Fleet{}, fmt.Errorf("overview of the fleet: proposals: %w", err)
 	}
@@ -286,7 +288,7 @@ const others = "(others)"
 func (r *reading) fleet(buckets []Bucket) Fleet {
 	f := Fleet{
 		Backlog: r.counts.Backlog, Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Tables: r.tables,
-		Waiting:     map[string]int64{reasonTurn: 0, "retry": 0, "quiet_hours": 0, reasonPaused: 0, "breaker_open": 0, "bucket": 0, reasonApproval: 0, "not_before": 0},
+		Waiting:     map[string]int64{reasonTurn: 0, "retry": 0, "quiet_hours": 0, reasonPaused: 0, "breaker_open": 0, "bucket": 0, reasonApproval: 0, "not_before": 0, "held": 0},
 		Pauses:      map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 0, "tool": 0},
 		DeadLetters: map[string]int64{"refused": 0, "exhausted": 0, "unknown": 0},
 	}

@@ -145,9 +145,9 @@ func readProposals(ctx context.Context, tx pgx.Tx) (waiting int64, oldest time.D
 	return r.Waiting, seconds(r.Seconds), err
 }
 
-func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
+func readPastRetention(ctx context.Context, tx pgx.Tx) (past map[string]int64, held bool, err error) {
 	r, err := dbsqlc.New().OverviewPastRetention(ctx, tx)
-	return map[string]int64{"actions": r.Actions, "events": r.Events}, err
+	return map[string]int64{"actions": r.Actions, "events": r.Events}, r.Held, err
 }
 
 func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.OverviewThroughput, error) {

@@ -111,7 +111,7 @@ func (l *life) claim(fn func(tx pgx.Tx, it outbox.Item) error) error {
 		if err := tx.QueryRow(l.ctx, "SELECT bucket_id FROM actions WHERE tenant_id = $1", l.tenant.String()).Scan(&bucket); err != nil {
 			return err
 		}
-		items, err := outbox.Claim(l.ctx, tx, []outbox.ClaimRequest{{Bucket: bucket, Quota: 1}}, time.Minute)
+		items, err := outbox.Claim(l.ctx, tx, outbox.Mark{}, []outbox.ClaimRequest{{Bucket: bucket, Quota: 1}}, time.Minute)
 		if err != nil || len(items) == 0 {
 			return err
 		}
@@ -123,7 +123,7 @@ func (l *life) claim(fn func(tx pgx.Tx, it outbox.Item) error) error {
 func (l *life) settle(status envelope.Status, took time.Duration, reason outbox.Reason) error {
 	return l.claim(func(tx pgx.Tx, it outbox.Item) error {
 		s := outbox.Settlement{Lease: it.Lease, Status: status, Attempt: it.Attempt + 1, Took: took, DeadLetter: reason, Code: "code"}
-		if _, err := outbox.Settle(l.ctx, tx, "w1", []outbox.Settlement{s}); err != nil {
+		if _, err := outbox.Settle(l.ctx, tx, outbox.Mark{}, "w1", []outbox.Settlement{s}); err != nil {
 			return err
 		}
 		return audit.Write(l.ctx, tx, audit.Event{Tenant: l.tenant, Kind: audit.Settled, Actor: "worker/w1", Items: []audit.Item{{Action: l.action, Status: status, Attempt: it.Attempt + 1}}})

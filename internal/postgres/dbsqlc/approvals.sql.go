@@ -439,6 +439,48 @@ func (q *Queries) ApprovalsExpiring(ctx context.Context, db DBTX, most int64) ([
 	return items, nil
 }
 
+const approvalsVoid = `-- name: ApprovalsVoid :many
+WITH waiting AS (
+    UPDATE actions a
+    SET decision_note = $1::text
+    WHERE a.approval_state = 'required' AND a.effect = 'once'
+    RETURNING a.tenant_id, a.action_id
+), voided AS (
+    UPDATE approvals p
+    SET round = p.round + 1, given = 0, approval_digest = NULL
+    FROM waiting w
+    WHERE p.tenant_id = w.tenant_id AND p.action_id = w.action_id
+)
+SELECT w.tenant_id, w.action_id FROM waiting w ORDER BY w.tenant_id, w.action_id
+`
+
+type ApprovalsVoidRow struct {
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
+}
+
+// Voids the votes on actions of class once that wait for people, and notes the reason:
+// before a recovery they may have been approved and sent.
+func (q *Queries) ApprovalsVoid(ctx context.Context, db DBTX, note string) ([]ApprovalsVoidRow, error) {
+	rows, err := db.Query(ctx, approvalsVoid, note)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ApprovalsVoidRow{}
+	for rows.Next() {
+		var i ApprovalsVoidRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageWithdrawalsDue = `-- name: TriageWithdrawalsDue :many
 SELECT p.tenant_id, p.external_id, coalesce(q.action_id, p.proposal_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id,
     (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting

@@ -165,6 +165,7 @@ WITH requests AS (
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
         AND NOT bucket_paused(b.tenant_id, b.name)
+        AND (SELECT e.epoch FROM fence_epoch e) = $7::bigint
 ), awaited_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, w.held
     FROM open_buckets w
@@ -197,7 +198,7 @@ WITH requests AS (
     ) due
 ), claimed AS (
     UPDATE outbox o
-    SET lease_until = now() + make_interval(secs => $7::float8),
+    SET lease_until = now() + make_interval(secs => $8::float8),
         fence = o.fence + 1,
         lost = o.lost + (o.lease_until IS NOT NULL)::integer,
         held = p.held
@@ -208,11 +209,15 @@ WITH requests AS (
     ) p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
     RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT $9::uuid, $10::smallint, $11::bigint WHERE $11::bigint > 0 AND EXISTS (SELECT FROM claimed)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT
     c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.awaited, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id, a.person,
-    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
+    a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest, a.external_id,
     now()::timestamptz AS claimed_at,
     extract(epoch FROM now() - c.next_attempt_at)::float8 AS waited_seconds,
     extract(epoch FROM now() - a.created_at)::float8 AS age_seconds
@@ -227,7 +232,11 @@ type OutboxClaimParams struct {
 	AwaitedLowers []time.Time
 	AwaitedQuotas []int64
 	Granted       []bool
+	Epoch         int64
 	LeaseSeconds  float64
+	Worker        uuid.UUID
+	Loop          int16
+	Seq           int64
 }
 
 type OutboxClaimRow struct {
@@ -260,6 +269,7 @@ type OutboxClaimRow struct {
 	Urgent         bool
 	CreatedAt      time.Time
 	ApprovalDigest []byte
+	ExternalID     *string
 	ClaimedAt      time.Time
 	WaitedSeconds  float64
 	AgeSeconds     float64
@@ -272,7 +282,8 @@ type OutboxClaimRow struct {
 // are the ends of the last claim of this bucket: they keep the scan off the dead
 // index entries of settled rows. A bucket that has been closed or paused returns
 // no rows; a bucket with limits returns only the rows that BucketGrant granted
-// under its lock, so that a new limit applies immediately.
+// under its lock, so that a new limit applies immediately. Nothing is returned
+// unless the epoch is the fence's.
 func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := db.Query(ctx, outboxClaim,
 		arg.BucketIds,
@@ -281,7 +292,11 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 		arg.AwaitedLowers,
 		arg.AwaitedQuotas,
 		arg.Granted,
+		arg.Epoch,
 		arg.LeaseSeconds,
+		arg.Worker,
+		arg.Loop,
+		arg.Seq,
 	)
 	if err != nil {
 		return nil, err
@@ -320,6 +335,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.Urgent,
 			&i.CreatedAt,
 			&i.ApprovalDigest,
+			&i.ExternalID,
 			&i.ClaimedAt,
 			&i.WaitedSeconds,
 			&i.AgeSeconds,
@@ -473,6 +489,87 @@ func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueue
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const outboxReassert = `-- name: OutboxReassert :exec
+UPDATE outbox o
+SET fence = r.fence, status = CASE WHEN r.once THEN 'sending' ELSE o.status END,
+    lease_until = now() + make_interval(secs => $1::float8)
+FROM (
+    SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence,
+        unnest($5::boolean[]) AS once
+) r
+WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence <= r.fence
+`
+
+type OutboxReassertParams struct {
+	LeaseSeconds float64
+	TenantIds    []uuid.UUID
+	ActionIds    []uuid.UUID
+	Fences       []int64
+	Once         []bool
+}
+
+// Gives actions the lease of a call that was made and whose claim was lost, so that the
+// call can be settled.
+func (q *Queries) OutboxReassert(ctx context.Context, db DBTX, arg *OutboxReassertParams) error {
+	_, err := db.Exec(ctx, outboxReassert,
+		arg.LeaseSeconds,
+		arg.TenantIds,
+		arg.ActionIds,
+		arg.Fences,
+		arg.Once,
+	)
+	return err
+}
+
+const outboxRecover = `-- name: OutboxRecover :many
+WITH deleted AS (
+    DELETE FROM outbox o
+    USING actions a
+    WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.effect = 'once'
+        AND (o.status = 'sending' OR a.not_before IS NULL OR a.not_before <= now())
+    RETURNING o.tenant_id, o.action_id, o.attempt
+), inserted_attempts AS (
+    INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
+    SELECT g.tenant_id, g.action_id, g.attempt, 'unknown', 'recovered', $1::text, clock_timestamp()
+    FROM deleted g
+), inserted_dead_letters AS (
+    INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
+    SELECT g.tenant_id, g.action_id, 'unknown', g.attempt, 'recovered', $1::text
+    FROM deleted g
+    ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
+    SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
+)
+SELECT g.tenant_id, g.action_id, g.attempt FROM deleted g ORDER BY g.tenant_id, g.action_id
+`
+
+type OutboxRecoverRow struct {
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
+	Attempt  int32
+}
+
+// Ends the actions of class once whose calls may have been made before a recovery: as
+// unknown, with a dead letter, from which reconcile rules find the outcome.
+func (q *Queries) OutboxRecover(ctx context.Context, db DBTX, message string) ([]OutboxRecoverRow, error) {
+	rows, err := db.Query(ctx, outboxRecover, message)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxRecoverRow{}
+	for rows.Next() {
+		var i OutboxRecoverRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID, &i.Attempt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const outboxRenew = `-- name: OutboxRenew :execrows
@@ -634,6 +731,10 @@ WITH settlements AS (
         m.finished_at - make_interval(secs => m.duration_seconds), m.finished_at
     FROM updated m
     WHERE NOT m.deferred
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT $14::uuid, $15::smallint, $16::bigint WHERE $16::bigint > 0 AND EXISTS (SELECT FROM updated)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence,
     (m.finished_at - make_interval(secs => m.duration_seconds))::timestamptz AS started_at, m.finished_at::timestamptz AS finished_at
@@ -641,19 +742,22 @@ FROM updated m
 `
 
 type OutboxSettleBackParams struct {
-	TenantIds []uuid.UUID
-	ActionIds []uuid.UUID
-	Fences    []int64
-	Attempts  []int32
-	Delays    []float64
-	Deferred  []bool
-	Unsure    []bool
-	WaitsFor  []string
-	Codes     []string
-	Messages  []string
-	Results   [][]byte
-	Durations []float64
-	Worker    string
+	TenantIds     []uuid.UUID
+	ActionIds     []uuid.UUID
+	Fences        []int64
+	Attempts      []int32
+	Delays        []float64
+	Deferred      []bool
+	Unsure        []bool
+	WaitsFor      []string
+	Codes         []string
+	Messages      []string
+	Results       [][]byte
+	Durations     []float64
+	Worker        string
+	CountedWorker uuid.UUID
+	Loop          int16
+	Seq           int64
 }
 
 type OutboxSettleBackRow struct {
@@ -684,6 +788,9 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 		arg.Results,
 		arg.Durations,
 		arg.Worker,
+		arg.CountedWorker,
+		arg.Loop,
+		arg.Seq,
 	)
 	if err != nil {
 		return nil, err
@@ -710,21 +817,33 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 }
 
 const outboxStart = `-- name: OutboxStart :many
-UPDATE outbox o
-SET status = 'sending',
-    lease_until = now() + make_interval(secs => $1::float8)
-FROM (
-    SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence
-) s
-WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
-RETURNING o.tenant_id, o.action_id, o.fence
+WITH started AS (
+    UPDATE outbox o
+    SET status = 'sending',
+        lease_until = now() + make_interval(secs => $1::float8)
+    FROM (
+        SELECT unnest($3::uuid[]) AS tenant_id, unnest($4::uuid[]) AS action_id, unnest($5::bigint[]) AS fence
+    ) s
+    WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
+        AND (SELECT e.epoch FROM fence_epoch e) = $2::bigint
+    RETURNING o.tenant_id, o.action_id, o.fence
+), counted AS (
+    INSERT INTO worker_commits (worker, loop, seq)
+    SELECT $6::uuid, $7::smallint, $8::bigint WHERE $8::bigint > 0 AND EXISTS (SELECT FROM started)
+    ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
+)
+SELECT d.tenant_id, d.action_id, d.fence FROM started d
 `
 
 type OutboxStartParams struct {
 	LeaseSeconds float64
+	Epoch        int64
 	TenantIds    []uuid.UUID
 	ActionIds    []uuid.UUID
 	Fences       []int64
+	Worker       uuid.UUID
+	Loop         int16
+	Seq          int64
 }
 
 type OutboxStartRow struct {
@@ -734,13 +853,18 @@ type OutboxStartRow struct {
 }
 
 // Marks calls of class once, just before they are sent. A lease that is not
-// returned was lost, and its call must not be sent.
+// returned was lost, and its call must not be sent; nor must any unless the epoch is
+// the fence's.
 func (q *Queries) OutboxStart(ctx context.Context, db DBTX, arg *OutboxStartParams) ([]OutboxStartRow, error) {
 	rows, err := db.Query(ctx, outboxStart,
 		arg.LeaseSeconds,
+		arg.Epoch,
 		arg.TenantIds,
 		arg.ActionIds,
 		arg.Fences,
+		arg.Worker,
+		arg.Loop,
+		arg.Seq,
 	)
 	if err != nil {
 		return nil, err

@@ -261,6 +261,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) f
 WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name)
+    AND NOT EXISTS (SELECT FROM fence f WHERE f.state = 'held')
     AND (b.concurrency IS NULL OR 2 * (SELECT count(1) FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()) < b.concurrency)
 `
 
@@ -280,19 +281,24 @@ func (q *Queries) OverviewOldest(ctx context.Context, db DBTX, arg *OverviewOlde
 }
 
 const overviewPastRetention = `-- name: OverviewPastRetention :one
-SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c
+SELECT
+    coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events,
+    EXISTS (SELECT FROM fence f WHERE f.state = 'held')::boolean AS held
+FROM retention_checks c
 `
 
 type OverviewPastRetentionRow struct {
 	Actions int64
 	Events  int64
+	Held    bool
 }
 
-// Rows older than their tenants' retention, by the last daily check.
+// Rows older than their tenants' retention, by the last daily check, and whether the
+// database is held.
 func (q *Queries) OverviewPastRetention(ctx context.Context, db DBTX) (OverviewPastRetentionRow, error) {
 	row := db.QueryRow(ctx, overviewPastRetention)
 	var i OverviewPastRetentionRow
-	err := row.Scan(&i.Actions, &i.Events)
+	err := row.Scan(&i.Actions, &i.Events, &i.Held)
 	return i, err
 }
 
@@ -472,6 +478,7 @@ WITH first_rows AS (
             WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
             WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
             WHEN l.next_attempt_at > now() THEN 'not_before'
+            WHEN (SELECT f.state FROM fence f) = 'held' THEN 'held'
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
@@ -552,6 +559,7 @@ WITH reasons AS (
             WHEN l.waits_for IS NOT NULL AND l.next_attempt_at > now() THEN l.waits_for
             WHEN b.opens_at > greatest(now(), l.next_attempt_at) THEN coalesce(CASE WHEN b.closed_until = b.opens_at THEN b.closed_by END, 'bucket')
             WHEN l.next_attempt_at > now() THEN 'not_before'
+            WHEN (SELECT f.state FROM fence f) = 'held' THEN 'held'
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,

@@ -202,7 +202,7 @@ func (f *tenantFixture) trySettle(ctx context.Context, status envelope.Status, r
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
-		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
+		got, err := outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (f *tenantFixture) trySettle(ctx context.Context, status envelope.Status, r
 			}
 			batch = append(batch, s)
 		}
-		settled, err := outbox.Settle(ctx, tx, "worker/test", batch)
+		settled, err := outbox.Settle(ctx, tx, outbox.Mark{}, "worker/test", batch)
 		if err != nil {
 			return err
 		}

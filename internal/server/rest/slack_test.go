@@ -144,7 +144,7 @@ func (ch *channel) post() {
 		for _, d := range due {
 			wants = append(wants, outbox.ClaimRequest{Bucket: d.Bucket, From: d.From, Quota: 100})
 		}
-		got, err := outbox.Claim(ctx, tx, wants, time.Minute)
+		got, err := outbox.Claim(ctx, tx, outbox.Mark{}, wants, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (ch *channel) post() {
 			batch = append(batch, s)
 			event.Items = append(event.Items, audit.Item{Action: it.Action, Status: s.Status, Attempt: 1})
 		}
-		if _, err := outbox.Settle(ctx, tx, "worker/test", batch); err != nil {
+		if _, err := outbox.Settle(ctx, tx, outbox.Mark{}, "worker/test", batch); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, event)

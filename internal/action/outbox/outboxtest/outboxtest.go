@@ -124,7 +124,7 @@ func (fx Fixture) ClaimFrom(wants ...outbox.ClaimRequest) []outbox.Item {
 	fx.T.Helper()
 	var items []outbox.Item
 	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		items, err = outbox.Claim(fx.T.Context(), tx, wants, Term)
+		items, err = outbox.Claim(fx.T.Context(), tx, outbox.Mark{}, wants, Term)
 		return err
 	})
 	return items
@@ -135,7 +135,7 @@ func (fx Fixture) Settle(batch ...outbox.Settlement) []outbox.Lease {
 	fx.T.Helper()
 	var settled []outbox.Lease
 	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
-		settled, err = outbox.Settle(fx.T.Context(), tx, "w1", batch)
+		settled, err = outbox.Settle(fx.T.Context(), tx, outbox.Mark{}, "w1", batch)
 		return err
 	})
 	return settled
@@ -146,7 +146,7 @@ func (fx Fixture) Start(leases ...outbox.Lease) []outbox.Lease {
 	fx.T.Helper()
 	var may []outbox.Lease
 	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
-		started, err := outbox.Start(fx.T.Context(), tx, leases, Term)
+		started, err := outbox.Start(fx.T.Context(), tx, outbox.Mark{}, leases, Term)
 		for _, l := range leases {
 			if started[l] {
 				may = append(may, l)

@@ -1,0 +1,35 @@
+-- name: WorkerPrune :exec
+-- Deletes processes that were not seen for 90 days, with their commits.
+WITH deleted AS (
+    DELETE FROM workers w WHERE w.seen_at < now() - interval '90 days' RETURNING w.worker
+)
+DELETE FROM worker_commits c USING deleted d WHERE c.worker = d.worker;
+
+-- name: WorkerPut :exec
+-- Records a process, and the epoch that it has checked.
+INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses, ended)
+VALUES (@worker, @name, @epoch, @remembers, @state_file, make_interval(secs => @lease_seconds::float8), @refuses, @ended)
+ON CONFLICT ON CONSTRAINT workers_pkey
+DO UPDATE SET epoch = excluded.epoch, remembers = excluded.remembers, state_file = excluded.state_file, refuses = excluded.refuses,
+    ended = excluded.ended, seen_at = now();
+
+-- name: WorkerReported :exec
+-- Records that a process has compared its commits with a held database.
+UPDATE workers w SET reported = true WHERE w.worker = @worker;
+
+-- name: WorkersConfirmed :one
+-- Reports how the processes that have not ended compare with the epoch: whether there
+-- are others, whether one is still waited for, and whether one remembers commits, all
+-- of which are there. Those that refuse claim nothing.
+SELECT
+    coalesce(bool_or(NOT w.ended AND w.worker <> @worker), false)::boolean AS others,
+    coalesce(bool_or(NOT w.ended AND w.epoch <> f.epoch
+        AND now() < greatest(w.seen_at + w.lease * @leases::float8, f.changed_at + interval '5 seconds')
+        AND w.seen_at > now() - interval '1 day'), false)::boolean AS awaited,
+    coalesce(bool_or(NOT w.ended AND w.epoch = f.epoch AND w.remembers), false)::boolean AS remembered
+FROM fence f
+JOIN workers w ON w.refuses = '';
+
+-- name: WorkersEnd :exec
+-- Ends all processes, for a recovery.
+UPDATE workers w SET ended = true;

@@ -1,0 +1,258 @@
+package fence_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// fixture is a database with one process.
+type fixture struct {
+	t     *testing.T
+	db    *pgxpool.Pool
+	guard *fence.Guard
+	loop  *fence.Loop
+}
+
+func newFixture(t *testing.T, db *pgxpool.Pool, cfg fence.Config) *fixture {
+	t.Helper()
+	cfg.Name = "w"
+	f := &fixture{t: t, db: db, guard: fence.New(db, cfg)}
+	if err := f.guard.Load(); err != nil {
+		t.Fatal(err)
+	}
+	f.loop = f.guard.Loop()
+	return f
+}
+
+// is checks once, and fails the test unless the state is the wanted one.
+func (f *fixture) is(want fence.State) {
+	f.t.Helper()
+	got, err := f.guard.Check(f.t.Context())
+	if err != nil || got != want {
+		f.t.Fatalf("Check = %s, %v; the fence: %s", got, err, f.why())
+	}
+	if claims := f.loop.Next().Epoch > 0; claims != (want == fence.StateOpen) {
+		f.t.Fatalf("it claims: %t, at %s", claims, want)
+	}
+}
+
+func (f *fixture) why() string {
+	f.t.Helper()
+	s, err := postgres.InTxReturning(f.t.Context(), f.db, postgres.Worker(), func(tx pgx.Tx) (fence.Status, error) { return fence.Read(f.t.Context(), tx) })
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(s.State) + " " + s.Reason + ": " + s.Why()
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	if _, err := f.db.Exec(f.t.Context(), sql, args...); err != nil {
+		f.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// commit commits as a claim does.
+func (f *fixture) commit() {
+	f.t.Helper()
+	mark := f.loop.Next()
+	f.exec(`INSERT INTO worker_commits (worker, loop, seq) VALUES ($1, $2, $3)
+		ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq`, mark.Worker, mark.Loop, mark.Seq)
+	f.loop.Confirm(mark)
+}
+
+// restart has the server look as if it had been started since.
+func (f *fixture) restart() {
+	f.t.Helper()
+	f.exec("UPDATE fence SET started = started - interval '1 hour'")
+}
+
+// claims reports whether the statements that claim accept the epoch of a mark.
+func (f *fixture) claims(mark outbox.Mark) (accepted bool) {
+	f.t.Helper()
+	err := f.db.QueryRow(f.t.Context(), "SELECT coalesce((SELECT e.epoch FROM fence_epoch e) = $1, false)", mark.Epoch).Scan(&accepted)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return accepted
+}
+
+func TestTheFirstWorkerAdoptsADatabase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{})
+	if !f.claims(f.loop.Next()) {
+		t.Error("a database without workers lets nothing be claimed")
+	}
+
+	f.is(fence.StateOpen)
+
+	if mark := f.loop.Next(); mark.Epoch != 1 || !f.claims(mark) {
+		t.Errorf("the epoch is %d, and claims are accepted: %t", mark.Epoch, f.claims(mark))
+	}
+	if f.claims(outbox.Mark{}) {
+		t.Error("a process that has not compared may claim")
+	}
+}
+
+func TestARestartInPlaceOpensByItself(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	before := f.loop.Next()
+	f.restart()
+	if f.claims(before) {
+		t.Error("claims are accepted before the comparison")
+	}
+
+	f.is(fence.StateOpen)
+
+	if after := f.loop.Next(); after.Epoch != before.Epoch+1 || !f.claims(after) || f.claims(before) {
+		t.Errorf("the epoch went from %d to %d", before.Epoch, after.Epoch)
+	}
+}
+
+func TestALostCommitHoldsTheDatabase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	f.commit()
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = seq - 1")
+
+	f.is(fence.StateHeld)
+
+	if why := f.why(); !strings.HasPrefix(why, "held lost: commits are missing") {
+		t.Error(why)
+	}
+	newFixture(t, f.db, fence.Config{}).is(fence.StateHeld)
+	f.exec("UPDATE worker_commits SET seq = seq + 1")
+	f.is(fence.StateHeld) // until a person recovers it
+}
+
+func TestAnotherClusterOrDatabaseIsACopy(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"another cluster":               "UPDATE fence SET system_id = '1'",
+		"another database of a cluster": "UPDATE fence SET database_oid = 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, dbtest.DB(t), fence.Config{})
+			f.is(fence.StateOpen)
+			f.exec(change)
+
+			newFixture(t, f.db, fence.Config{}).is(fence.StateHeld)
+
+			if why := f.why(); !strings.HasPrefix(why, "held copy: this database is a copy") {
+				t.Error(why)
+			}
+		})
+	}
+}
+
+// TestAForkedTimelineNeedsAWorkerOfBefore is a restored point in time, which looks like a
+// failover from inside.
+func TestAForkedTimelineNeedsAWorkerOfBefore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	f.exec("UPDATE fence SET timeline = timeline + 1")
+	f.restart()
+	f.is(fence.StateOpen) // a worker that lost nothing
+	f.exec("UPDATE fence SET timeline = timeline + 1; UPDATE workers SET ended = true")
+	f.restart()
+
+	newFixture(t, f.db, fence.Config{}).is(fence.StateHeld)
+
+	if why := f.why(); !strings.HasPrefix(why, "held timeline") {
+		t.Error(why)
+	}
+}
+
+func TestAWorkerThatIsSilentIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{Lease: time.Hour})
+	f.is(fence.StateOpen)
+	silent := newFixture(t, f.db, fence.Config{Lease: time.Hour})
+	silent.is(fence.StateOpen)
+	silent.commit()
+	f.restart()
+
+	f.is(fence.StateChecking)
+	f.exec("UPDATE fence SET changed_at = changed_at - interval '1 minute'")
+	f.is(fence.StateChecking)
+	silent.is(fence.StateOpen)
+	f.is(fence.StateOpen)
+
+	f.restart()
+	f.is(fence.StateChecking)
+	f.exec("UPDATE fence SET changed_at = changed_at - interval '1 minute'; UPDATE workers SET seen_at = now() - interval '2 hours' WHERE epoch < (SELECT epoch FROM fence)")
+	f.is(fence.StateOpen)
+}
+
+// TestTheStateFileIsAMemoryOutside has all workers end, and the database set back.
+func TestTheStateFileIsAMemoryOutside(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	f := newFixture(t, dbtest.DB(t), fence.Config{File: file})
+	run(t, f.guard, func() {
+		f.is(fence.StateOpen)
+		f.commit()
+		f.commit()
+	})
+
+	next := newFixture(t, f.db, fence.Config{File: file})
+	next.is(fence.StateOpen)
+	f.exec("UPDATE worker_commits SET seq = seq - 1")
+
+	newFixture(t, f.db, fence.Config{File: file}).is(fence.StateHeld)
+
+	if err := newFixture(t, f.db, fence.Config{File: file}).guard.Load(); err != nil {
+		t.Error(err)
+	}
+	moved := newFixture(t, dbtest.DB(t), fence.Config{File: file})
+	moved.is(fence.StateHeld) // it refuses the database of others
+	if why := moved.why(); !strings.HasPrefix(why, "new") {
+		t.Errorf("a file of another database holds this one: %s", why)
+	}
+}
+
+// run has a guard run while fn does, and end after it.
+func run(t *testing.T, g *fence.Guard, fn func()) {
+	t.Helper()
+	fn()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.Run(ctx, func() {})
+}
+
+func TestADeploymentNamesItsDatabase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{Database: uuid.New()})
+
+	f.is(fence.StateHeld)
+
+	other := newFixture(t, f.db, fence.Config{})
+	other.is(fence.StateOpen)
+	other.restart()
+	other.is(fence.StateOpen) // it does not wait for one that refuses
+	var refuses string
+	if err := f.db.QueryRow(t.Context(), "SELECT refuses FROM workers WHERE refuses <> ''").Scan(&refuses); err != nil || !strings.Contains(refuses, "COUNTERSIGN_DATABASE_ID") {
+		t.Errorf("it refuses for %q, %v", refuses, err)
+	}
+}

@@ -1,0 +1,192 @@
+package fence_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// held returns a database that is held as a copy, with actions of each kind that a
+// recovery distinguishes.
+func held(t *testing.T) (outboxtest.Fixture, *fixture) {
+	t.Helper()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	fx.Queue(envelope.EffectOnce, 3)
+	fx.Exec("UPDATE actions SET not_before = now() + interval '1 day' WHERE action_id = (SELECT action_id FROM outbox LIMIT 1)")
+	fx.Queue(envelope.EffectKeyed, 2)
+	fx.Propose(fx.Bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)
+	fx.Exec("INSERT INTO approvals (tenant_id, action_id, needed, given) SELECT tenant_id, action_id, 2, 1 FROM actions WHERE approval_state = 'required'")
+	f.is(fence.StateOpen)
+	fx.Exec("UPDATE fence SET system_id = '1'")
+	f.is(fence.StateHeld)
+	return fx, f
+}
+
+// apply applies a recovery as a login of the database.
+func apply(t *testing.T, db *pgxpool.Pool, r fence.Recovery) (p fence.Plan, done bool, err error) {
+	t.Helper()
+	r.By = "Ana"
+	err = postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) (err error) {
+		p, done, err = r.Apply(t.Context(), tx)
+		return err
+	})
+	return p, done, err
+}
+
+func TestRecoverEndsWhatMayHaveBeenSent(t *testing.T) {
+	t.Parallel()
+	fx, f := held(t)
+	var dry fence.Plan
+	fx.As(postgres.Admin(), func(tx pgx.Tx) (err error) {
+		dry, err = fence.Recovery{}.Prepare(t.Context(), tx)
+		return err
+	})
+
+	p, done, err := apply(t, f.db, fence.Recovery{AskFor: time.Hour})
+
+	if err != nil || !done {
+		t.Fatalf("Apply = %t, %v", done, err)
+	}
+	if dry.Unknown != 2 || dry.Later != 1 || dry.Repeatable != 2 || dry.Approvals != 1 || dry.State != fence.StateHeld || dry.Database == p.Database {
+		t.Errorf("the dry run finds %+v", dry)
+	}
+	for query, want := range map[string]int64{
+		"SELECT count(1) FROM dead_letters WHERE reason = 'unknown' AND code = 'recovered'":                                    2,
+		"SELECT count(1) FROM tool_executions WHERE status = 'unknown'":                                                        2,
+		"SELECT count(1) FROM outbox":                                                                                          3,
+		"SELECT count(1) FROM approvals WHERE given = 0 AND round = 2":                                                         1,
+		"SELECT count(1) FROM pauses WHERE scope = 'everything' AND lifted_at IS NULL":                                         1,
+		"SELECT count(1) FROM fence WHERE state = 'open' AND ask_until > now() AND recovered_from IS NOT NULL":                 1,
+		"SELECT count(1) FROM events WHERE kind = 'configured' AND items @> '[{\"code\": \"held\"}]'":                          1,
+		"SELECT count(1) FROM events WHERE kind = 'configured' AND items @> '[{\"code\": \"open\", \"note\": \"recovered\"}]'": 1,
+	} {
+		if got := outboxtest.One[int64](fx, query); got != want {
+			t.Errorf("%s = %d, want %d", query, got, want)
+		}
+	}
+	f.is(fence.StateOpen)
+	if time.Until(f.guard.AskUntil()) < time.Minute {
+		t.Errorf("new actions need a person until %s", f.guard.AskUntil())
+	}
+	if _, _, err := apply(t, f.db, fence.Recovery{}); !errors.Is(err, fault.Conflict) {
+		t.Errorf("a second recovery: %v, want a conflict", err)
+	}
+}
+
+// TestASurvivorForgetsWhatARecoveredDatabaseLost has a worker live through a loss and its
+// recovery.
+func TestASurvivorForgetsWhatARecoveredDatabaseLost(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	fx.Queue(envelope.EffectOnce, 2)
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = 0")
+	f.is(fence.StateHeld)
+
+	p, done, err := apply(t, f.db, fence.Recovery{})
+
+	if err != nil || !done || p.Unknown != 0 || p.Sendable != 2 {
+		t.Errorf("Apply = %+v, %t, %v; want 2 that go on, because every worker has reported", p, done, err)
+	}
+	f.is(fence.StateOpen)
+	f.commit()
+	f.is(fence.StateOpen)
+}
+
+func TestASilentWorkerLeavesActionsUnknown(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	newFixture(t, db, fence.Config{}).is(fence.StateOpen) // it is not heard of again
+	f.commit()
+	fx.Queue(envelope.EffectOnce, 2)
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = 0")
+	f.is(fence.StateHeld)
+
+	p, _, err := apply(t, f.db, fence.Recovery{})
+
+	if err != nil || p.Unknown != 2 || p.Silent != 1 {
+		t.Errorf("Apply = %+v, %v; want 2 unknown", p, err)
+	}
+}
+
+func TestTwoPeopleRecoverWhereReviewsAskForTwo(t *testing.T) {
+	t.Parallel()
+	fx, f := held(t)
+	fx.Exec("INSERT INTO reviews (tenant_id, key, risk, approvals_needed, updated_by) VALUES ($1, '*', 'high', 2, 'test')", fx.Tenant.String())
+
+	_, done, err := apply(t, f.db, fence.Recovery{})
+	if err != nil || done {
+		t.Errorf("the first person: %t, %v", done, err)
+	}
+	if _, _, err := apply(t, f.db, fence.Recovery{}); !errors.Is(err, fault.Denied) {
+		t.Errorf("the same person again: %v, want it denied", err)
+	}
+	f.is(fence.StateHeld)
+	fx.Exec("UPDATE fence SET recovery_by = 'somebody else'")
+	if _, done, err := apply(t, f.db, fence.Recovery{}); err != nil || !done {
+		t.Errorf("another person: %t, %v", done, err)
+	}
+	f.is(fence.StateOpen)
+}
+
+// TestAMoveLosesNothing holds a database, moves it, and opens it.
+func TestAMoveLosesNothing(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	fx.Queue(envelope.EffectOnce, 2)
+	f.is(fence.StateOpen)
+	f.commit()
+	fx.As(postgres.Admin(), func(tx pgx.Tx) error { return fence.HoldForMove(t.Context(), tx, "Ana") })
+	if n := len(fx.ClaimFrom(outbox.ClaimRequest{Bucket: fx.Bucket, Quota: 5})); n != 0 {
+		t.Errorf("%d actions are claimed while the database moves", n)
+	}
+	if _, _, err := apply(t, db, fence.Recovery{Moved: true}); !errors.Is(err, fault.Conflict) {
+		t.Errorf("with a worker that was not stopped: %v, want a conflict", err)
+	}
+	run(t, f.guard, func() {})
+	fx.Exec("UPDATE fence SET system_id = '1', database_oid = 1, timeline = 7")
+
+	p, done, err := apply(t, db, fence.Recovery{Moved: true})
+
+	if err != nil || !done {
+		t.Fatalf("Apply = %t, %v", done, err)
+	}
+	if diff := cmp.Diff([]int64{0, 2, 0}, []int64{p.Unknown, p.Sendable, p.Approvals}); diff != "" {
+		t.Errorf("unknown, going on, approvals (-want +got):\n%s", diff)
+	}
+	newFixture(t, db, fence.Config{}).is(fence.StateOpen)
+	if n := outboxtest.One[int64](fx, "SELECT count(1) FROM pauses"); n != 0 {
+		t.Errorf("%d pauses after a move", n)
+	}
+}
+
+func TestACopyIsNotMoved(t *testing.T) {
+	t.Parallel()
+	_, f := held(t)
+
+	_, _, err := apply(t, f.db, fence.Recovery{Moved: true})
+
+	if !errors.Is(err, fault.Conflict) {
+		t.Errorf("Apply = %v, want a conflict", err)
+	}
+}

@@ -1,0 +1,105 @@
+package fence
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// The statement is by hand: sqlc does not see the columns of server_identity.
+const readFence = `
+SELECT f.database_id, f.recovered_from, f.epoch, f.state, f.reason, f.detail, f.system_id, f.database_oid, f.timeline,
+    s.system_id, s.database_oid, s.timeline, coalesce(f.started = s.started, false), f.changed_at, f.ask_until, f.lost, now(),
+    ARRAY(SELECT c.loop FROM worker_commits c WHERE c.worker = $1 ORDER BY c.loop),
+    ARRAY(SELECT c.seq FROM worker_commits c WHERE c.worker = $1 ORDER BY c.loop)
+FROM fence f
+CROSS JOIN server_identity() s`
+
+// reading is the fence, with the commits of a process that are there.
+type reading struct {
+	Status
+	now   time.Time
+	there map[int16]int64
+}
+
+func read(ctx context.Context, tx pgx.Tx, worker uuid.UUID) (r reading, err error) {
+	var from *uuid.UUID
+	var ask *time.Time
+	var loops []int16
+	var seqs []int64
+	err = tx.QueryRow(ctx, readFence, worker).Scan(
+		&r.Database, &from, &r.Epoch, &r.State, &r.Reason, &r.Detail, &r.Stored.System, &r.Stored.OID, &r.Stored.Timeline,
+		&r.Now.System, &r.Now.OID, &r.Now.Timeline, &r.SameServer, &r.Since, &ask, &r.Lost, &r.now, &loops, &seqs)
+	r.RecoveredFrom, r.AskUntil = postgres.OrZero(from), postgres.OrZero(ask)
+	r.there = make(map[int16]int64, len(loops))
+	for i, loop := range loops {
+		r.there[loop] = seqs[i]
+	}
+	return r, err
+}
+
+// Read returns the fence, in a transaction of the worker's scope.
+func Read(ctx context.Context, tx pgx.Tx) (Status, error) {
+	r, err := read(ctx, tx, uuid.Nil)
+	return r.Status, err
+}
+
+// lock locks the fence until the end of the transaction.
+func lock(ctx context.Context, tx pgx.Tx) error { return dbsqlc.New().FenceLock(ctx, tx) }
+
+// set changes the state of the fence, with an event for each tenant. It sets the state
+// and the epoch of s.
+func set(ctx context.Context, tx pgx.Tx, actor envelope.Actor, s *Status, to State, reason, detail string) (err error) {
+	if to == StateChecking || s.State == StateNew {
+		s.Epoch++
+	}
+	s.State = to
+	s.Database, err = dbsqlc.New().FenceSet(ctx, tx, &dbsqlc.FenceSetParams{State: string(to), Reason: reason, Detail: detail, Epoch: s.Epoch})
+	if err != nil {
+		return err
+	}
+	return record(ctx, tx, actor, s.Database, to, reason, detail)
+}
+
+// record writes an event of each tenant about a state of the fence. Checking is not
+// recorded: it ends by itself within a minute.
+func record(ctx context.Context, tx pgx.Tx, actor envelope.Actor, database uuid.UUID, to State, reason, detail string) error {
+	if to == StateChecking {
+		return nil
+	}
+	tenants, err := dbsqlc.New().FenceTenants(ctx, tx)
+	if err != nil {
+		return err
+	}
+	events := make([]audit.Event, len(tenants))
+	for i, tenant := range tenants {
+		item := audit.Item{Subject: "database:" + database.String(), Code: string(to), Note: detail}
+		if reason != "" {
+			item.Detail = map[string]any{"reason": reason}
+		}
+		events[i] = audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: actor, Items: []audit.Item{item}}
+	}
+	return audit.Write(ctx, tx, events...)
+}
+
+// put records a process.
+func (g *Guard) put(ctx context.Context, tx pgx.Tx, epoch int64, remembers, ended bool, refuses string) error {
+	return dbsqlc.New().WorkerPut(ctx, tx, &dbsqlc.WorkerPutParams{
+		Worker: g.worker, Name: g.cfg.Name, Epoch: epoch, Remembers: remembers, StateFile: g.cfg.File != "",
+		LeaseSeconds: g.cfg.Lease.Seconds(), Refuses: refuses, Ended: ended,
+	})
+}
+
+// compare reads how the other workers compare with the epoch. Those that are
+// silent are waited for as long as so many leases.
+func (g *Guard) compare(ctx context.Context, tx pgx.Tx, leases float64) (answers, error) {
+	row, err := dbsqlc.New().WorkersConfirmed(ctx, tx, &dbsqlc.WorkersConfirmedParams{Worker: g.worker, Leases: leases})
+	return answers{row.Others, row.Awaited, row.Remembered}, err
+}

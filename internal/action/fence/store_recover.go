@@ -1,0 +1,162 @@
+package fence
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// plan counts what a recovery would find.
+func plan(ctx context.Context, tx pgx.Tx) (Plan, error) {
+	s, err := Read(ctx, tx)
+	if err != nil {
+		return Plan{}, err
+	}
+	row, err := dbsqlc.New().FenceRecoveryPlan(ctx, tx)
+	return Plan{
+		State: s.State, Reason: s.Reason, Detail: s.Why(), Database: s.Database, Newest: row.Newest.UTC(), Unknown: row.Unsure, Later: row.Later,
+		Repeatable: row.Repeatable, Approvals: row.Approvals, Recorded: row.Recorded, Lost: row.Lost, Workers: row.Workers, Silent: row.Silent,
+		People: row.People, AskedBy: row.AskedBy, running: row.Running, login: row.Login,
+	}, err
+}
+
+func askRecovery(ctx context.Context, tx pgx.Tx) error { return dbsqlc.New().FenceAskRecovery(ctx, tx) }
+
+// endUnsure ends the actions of class once that may have been sent.
+func endUnsure(ctx context.Context, tx pgx.Tx, by envelope.Actor) error {
+	if err := audit.EnsurePartitions(ctx, tx, 2); err != nil { // the database may be old
+		return err
+	}
+	rows, err := dbsqlc.New().OutboxRecover(ctx, tx, noteUnknown)
+	if err != nil {
+		return err
+	}
+	items := make(map[envelope.TenantID][]audit.Item)
+	for _, r := range rows {
+		items[r.TenantID] = append(items[r.TenantID], audit.Item{Action: r.ActionID, Status: envelope.StatusUnknown, Attempt: int(r.Attempt), Code: "recovered"})
+	}
+	return audit.Write(ctx, tx, audit.EventsOf(audit.Settled, by, items)...)
+}
+
+// voidApprovals voids the votes on actions of class once that wait for people.
+func voidApprovals(ctx context.Context, tx pgx.Tx, by envelope.Actor) error {
+	rows, err := dbsqlc.New().ApprovalsVoid(ctx, tx, noteApproved)
+	if err != nil {
+		return err
+	}
+	items := make(map[envelope.TenantID][]audit.Item)
+	for _, r := range rows {
+		items[r.TenantID] = append(items[r.TenantID], audit.Item{Action: r.ActionID, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired, Note: noteApproved})
+	}
+	return audit.Write(ctx, tx, audit.EventsOf(audit.ReturnedToApproval, by, items)...)
+}
+
+// reopen opens the fence, and returns the database's new id.
+func reopen(ctx context.Context, tx pgx.Tx, r Recovery) (uuid.UUID, error) {
+	q := dbsqlc.New()
+	var ask *time.Time
+	if r.AskFor > 0 {
+		s, err := read(ctx, tx, uuid.Nil)
+		if err != nil {
+			return uuid.Nil, err
+		}
+		ask = new(s.now.Add(r.AskFor))
+	}
+	if err := q.WorkersEnd(ctx, tx); err != nil {
+		return uuid.Nil, err
+	}
+	if err := q.FenceCountLost(ctx, tx); err != nil {
+		return uuid.Nil, err
+	}
+	id, err := q.FenceRecover(ctx, tx, ask)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	detail := "recovered"
+	if r.Moved {
+		detail = "recovered after a move"
+	}
+	return id, record(ctx, tx, r.By, id, StateOpen, "", detail)
+}
+
+// Lost is a call that was made and whose action the database lost.
+type Lost struct {
+	Outcome, Worker string
+	At              time.Time
+}
+
+// FindLost returns the lost calls of actions that were proposed again: those with the same
+// external id. Reads may be repeated.
+func FindLost(ctx context.Context, tx pgx.Tx, items []outbox.Item) (map[envelope.ActionID]Lost, error) {
+	p := &dbsqlc.LostCallFindParams{}
+	for i := range items {
+		if it := &items[i]; it.ExternalID != "" && it.Effect != envelope.EffectRead {
+			p.TenantIds, p.ExternalIds = append(p.TenantIds, uuid.UUID(it.Tenant)), append(p.ExternalIds, it.ExternalID)
+		}
+	}
+	if len(p.ExternalIds) == 0 {
+		return nil, nil
+	}
+	rows, err := dbsqlc.New().LostCallFind(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		tenant envelope.TenantID
+		id     string
+	}
+	calls := make(map[key]Lost, len(rows))
+	for _, r := range rows {
+		calls[key{r.TenantID, r.ExternalID}] = Lost{r.Outcome, r.Worker, r.CalledAt}
+	}
+	found := make(map[envelope.ActionID]Lost)
+	for i := range items {
+		if call, ok := calls[key{items[i].Tenant, items[i].ExternalID}]; ok && items[i].Effect != envelope.EffectRead {
+			found[items[i].Action] = call
+		}
+	}
+	return found, nil
+}
+
+// report records the calls that a process made and whose commits may be missing: those
+// whose actions are here are settled again, or marked as started; of the others, proposals
+// with the same external id are not sent again.
+func (g *Guard) report(ctx context.Context, tx pgx.Tx, calls []call) error {
+	q := dbsqlc.New()
+	p := &dbsqlc.LostCallPutParams{Worker: g.cfg.Name}
+	again := &dbsqlc.OutboxReassertParams{LeaseSeconds: g.cfg.Lease.Seconds()}
+	var ended []outbox.Settlement
+	for _, c := range calls {
+		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(c.Tenant)), append(p.ActionIds, uuid.UUID(c.Action))
+		p.ExternalIds, p.SourceIds, p.ToolNames = append(p.ExternalIds, c.externalID), append(p.SourceIds, c.source), append(p.ToolNames, c.tool)
+		p.Effects, p.CalledAts = append(p.Effects, string(c.effect)), append(p.CalledAts, c.at)
+		p.Outcomes, p.Codes, p.ProviderIds = append(p.Outcomes, string(c.outcome.Status)), append(p.Codes, c.outcome.Code), append(p.ProviderIds, c.outcome.ProviderID)
+		again.TenantIds, again.ActionIds = append(again.TenantIds, uuid.UUID(c.Tenant)), append(again.ActionIds, uuid.UUID(c.Action))
+		again.Fences, again.Once = append(again.Fences, c.Fence), append(again.Once, c.effect == envelope.EffectOnce)
+		if c.settled {
+			ended = append(ended, c.outcome)
+		}
+	}
+	if err := q.OutboxReassert(ctx, tx, again); err != nil {
+		return err
+	}
+	if _, err := outbox.Settle(ctx, tx, outbox.Mark{}, g.cfg.Name, ended); err != nil {
+		return err
+	}
+	if err := q.LostCallPut(ctx, tx, p); err != nil {
+		return err
+	}
+	return q.FenceCountLost(ctx, tx)
+}
+
+// reported records that a process has compared its commits with a held database.
+func (g *Guard) reported(ctx context.Context, tx pgx.Tx) error {
+	return dbsqlc.New().WorkerReported(ctx, tx, g.worker)
+}
