@@ -95,19 +95,19 @@ func TestSearchAnswersQuestions(t *testing.T) {
 		asked, first, firstThree int
 	}{
 		"ten servers":                 {servers: "servers.txt", questions: "questions.txt", asked: 101, first: 94, firstThree: 101},
-		"six of them":                 {servers: "servers.txt", questions: "questions_tuned.txt", only: []string{"filesystem", "memory", "github", "everything", "thinking", "fetch"}, asked: 25, first: 19, firstThree: 24},
-		"four of them":                {servers: "servers.txt", questions: "questions_held_out.txt", only: []string{"notion", "playwright", "git", "slack"}, adapters: []string{"linear", "sentry", "mail"}, asked: 25, first: 20, firstThree: 24},
+		"six of them":                 {servers: "servers.txt", questions: "questions_tuned.txt", only: []string{"filesystem", "memory", "github", "everything", "thinking", "fetch"}, asked: 25, first: 20, firstThree: 24},
+		"four of them":                {servers: "servers.txt", questions: "questions_held_out.txt", only: []string{"notion", "playwright", "git", "slack"}, adapters: []string{"linear", "sentry", "mail"}, asked: 25, first: 21, firstThree: 24},
 		"eight other servers":         {servers: "servers_open.txt", questions: "questions_open.txt", asked: 68, first: 51, firstThree: 62},
 		"six more":                    {servers: "servers_first.txt", questions: "questions_first.txt", asked: 25, first: 19, firstThree: 24},
-		"an eighth six":               {servers: "servers_eighth.txt", questions: "questions_eighth.txt", asked: 25, first: 17, firstThree: 21},
-		"a seventh six":               {servers: "servers_seventh.txt", questions: "questions_seventh.txt", asked: 25, first: 16, firstThree: 21},
-		"a sixth six":                 {servers: "servers_sixth.txt", questions: "questions_sixth.txt", asked: 25, first: 18, firstThree: 21},
-		"a fifth six":                 {servers: "servers_fifth.txt", questions: "questions_fifth.txt", asked: 25, first: 19, firstThree: 23},
-		"a fourth six":                {servers: "servers_fourth.txt", questions: "questions_fourth.txt", asked: 25, first: 17, firstThree: 23},
-		"a third six":                 {servers: "servers_third.txt", questions: "questions_third.txt", asked: 25, first: 17, firstThree: 22},
+		"an eighth six":               {servers: "servers_eighth.txt", questions: "questions_eighth.txt", asked: 25, first: 20, firstThree: 22},
+		"a seventh six":               {servers: "servers_seventh.txt", questions: "questions_seventh.txt", asked: 25, first: 17, firstThree: 24},
+		"a sixth six":                 {servers: "servers_sixth.txt", questions: "questions_sixth.txt", asked: 25, first: 23, firstThree: 24},
+		"a fifth six":                 {servers: "servers_fifth.txt", questions: "questions_fifth.txt", asked: 25, first: 21, firstThree: 24},
+		"a fourth six":                {servers: "servers_fourth.txt", questions: "questions_fourth.txt", asked: 25, first: 19, firstThree: 25},
+		"a third six":                 {servers: "servers_third.txt", questions: "questions_third.txt", asked: 25, first: 19, firstThree: 24},
 		"the tuned half of twenty":    {servers: "servers_halves.txt", questions: "questions_halves.txt", halves: []int{0}, asked: 56, first: 44, firstThree: 51},
 		"the held-out half of twenty": {servers: "servers_halves.txt", questions: "questions_halves.txt", halves: []int{1}, asked: 62, first: 33, firstThree: 43},
-		"another six":                 {servers: "servers_second.txt", questions: "questions_second.txt", asked: 25, first: 20, firstThree: 24},
+		"another six":                 {servers: "servers_second.txt", questions: "questions_second.txt", asked: 25, first: 21, firstThree: 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
