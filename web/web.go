@@ -120,7 +120,7 @@ func mediaType(name string) string {
 
 // reserved lists the paths below which nothing is the page's document.
 func reserved() []string {
-	return []string{"/api", "/auth", "/mcp", "/-", "/healthz", "/readyz", "/metrics"}
+	return []string{"/api", "/auth", "/mcp", "/oauth", "/.well-known", "/-", "/healthz", "/readyz", "/metrics"}
 }
 
 // Wants reports whether the page answers a request: one for a file of this

@@ -53,6 +53,29 @@ type LoginCode struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
+// ProgramRequest is a program's request for a login, as a person sees it before
+// consenting.
+type ProgramRequest struct {
+	// Program is the name that the program gives itself.
+	Program string `json:"program"`
+	// VouchedBy is the host whose metadata document has the name; nil for a program
+	// that registered itself.
+	VouchedBy *string `json:"vouched_by"`
+	// RedirectHost receives the code; Local reports whether that is a program on the
+	// person's machine.
+	RedirectHost string    `json:"redirect_host"`
+	Local        bool      `json:"local"`
+	Scopes       []string  `json:"scopes"`
+	MayConsent   bool      `json:"may_consent"`
+	WhyNot       string    `json:"why_not"`
+	ExpiresAt    time.Time `json:"expires_at"`
+}
+
+// ConsentLocation is where a browser goes after a consent.
+type ConsentLocation struct {
+	Location string `json:"location"`
+}
+
 // LoginCodeHolder is the person whom a login code logs in.
 type LoginCodeHolder struct {
 	Name   string `json:"name"`

@@ -95,6 +95,9 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	}
 	waker := worker.NewWaker(ctx, pool, tel.Log)
 	defer waker.Close()
+	if cfg.OAuth && (cfg.SecretKey == "" || cfg.Address() == "") {
+		return errors.New("COUNTERSIGN_OAUTH needs COUNTERSIGN_SECRET_KEY, the same in every replica, and COUNTERSIGN_PUBLIC_URL")
+	}
 	cache, db := settings.NewCache(), postgres.Share(pool, cfg.DBWait)
 	proposals := intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
 	page, err := web.New()
@@ -108,7 +111,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailKey: mails.Key, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
+	}, rest.Config{Vault: vault, MailKey: mails.Key, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, OAuth: cfg.OAuth, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id;
 
 -- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, external_id_prefix, maker, shown_to)
+    sessions, external_id_prefix, maker, shown_to, secret_until)
 VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at, @operator_id, @scopes, @tools, @issued_by,
-    @automations, @employees, @sessions, sqlc.narg(external_id_prefix), @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL));
+    @automations, @employees, @sessions, sqlc.narg(external_id_prefix), @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL), sqlc.narg(secret_until));
 
 -- name: ApiTokenRevoke :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
@@ -21,7 +21,7 @@ UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_
 -- Replaces only the secret that the caller read: of two concurrent rotations,
 -- the second finds another secret and changes nothing.
 UPDATE api_tokens t
-SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at,
+SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at, secret_until = NULL,
     shown_to = array_remove(array_append(array_remove(t.shown_to, sqlc.narg(shown_to)::uuid), sqlc.narg(shown_to)::uuid), NULL)
 WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @was AND t.revoked_at IS NULL;
 

@@ -86,7 +86,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: db, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(db, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
+		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, OAuth: true, ProgramNetworks: safehttp.Loopback(), IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
 	if err != nil {
 		return "", err

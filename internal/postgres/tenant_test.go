@@ -55,6 +55,9 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 	for _, sql := range []string{
 		`INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::uuid::text)`,
 		`INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash) VALUES ($1::uuid, $1::uuid, 'n', 'agent', uuid_send($1::uuid))`,
+		`INSERT INTO program_logins (tenant_id, token_id, client_id, program, redirect_uri, resource, code_hash, code_challenge, code_expires_at)
+			VALUES ($1::uuid, $1::uuid, 'c', 'p', 'r', 'r', uuid_send($1::uuid), 'c', now())`,
+		`INSERT INTO refresh_tokens (tenant_id, token_id, refresh_hash) VALUES ($1::uuid, $1::uuid, uuid_send($1::uuid))`,
 		`INSERT INTO operators (tenant_id, operator_id, name) VALUES ($1, $1, 'n')`,
 		`INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience) VALUES ($1::uuid, 'p', 'https://issuer', $1::uuid::text)`,
 		`INSERT INTO web_sessions (tenant_id, session_id, secret_hash, via, person, operator_id, idle_at, expires_at)
@@ -286,7 +289,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "proposals", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_proposals", "web_sessions"}
+	want := []string{"actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_proposals", "web_sessions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

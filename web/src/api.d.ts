@@ -1865,6 +1865,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/program": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show a program's request for a login
+         * @description The page shows this before a person consents: the program, the host that receives the code, and the rights that the agent gets.
+         *     Only browser sessions may call it.
+         */
+        post: operations["showProgramRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Consent to a program's login, or refuse it
+         * @description Makes the token of an agent, whose secrets the program fetches with the code in the location. The token is narrowed, listed,
+         *     rotated and revoked like others, and accepted at /mcp alone. An agent of a person who logged in ends with the person, who
+         *     does not decide about its proposals. Only browser sessions may call it.
+         */
+        post: operations["consentToProgram"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/session": {
         parameters: {
             query?: never;
@@ -4520,6 +4563,27 @@ export interface components {
             role: string;
             /** @description The name of the organisation. */
             tenant: string;
+        };
+        ProgramRequest: {
+            /** @description The name that the program gives itself; empty if it gives none. */
+            program: string;
+            /** @description Host whose metadata document has this name. Null for a program that registered itself, under any name. */
+            vouched_by: string | null;
+            /** @description Host that receives the code, or the scheme of a program on this machine. */
+            redirect_host: string;
+            /** @description The code goes to a program on the person's machine. */
+            local: boolean;
+            /** @description Rights that the agent gets. */
+            scopes: string[];
+            may_consent: boolean;
+            /** @description Why the caller may not consent; empty if they may. */
+            why_not: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        ConsentLocation: {
+            /** @description Address of the program to send the browser to. */
+            location: string;
         };
         LoginCode: {
             code: string;
@@ -10423,6 +10487,81 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    showProgramRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    request: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The request. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProgramRequest"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    consentToProgram: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    request: string;
+                    agree: boolean;
+                    /** @description Name of the agent; required if agreed. */
+                    name?: string;
+                    /** @description Patterns of the tools that the agent may see and use, such as mail:*; all if left out. */
+                    tools?: string[];
+                    /** @description How long the agent may act, such as 30d; at most 365d. The default is 30d. */
+                    expires_in?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Where the browser goes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConsentLocation"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];

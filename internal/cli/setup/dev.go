@@ -132,6 +132,8 @@ It stays up until Ctrl-C (a second one forces the end).
             another one: %[7]s ui --token TOKEN
 
   API       %[1]s
+  MCP       %[1]s/mcp
+            paste this URL into an MCP client: it logs in through the page
   agent     %[2]s
   operator  %[3]s
   admin     %[4]s

@@ -110,9 +110,9 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 
 const apiTokenInsert = `-- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, external_id_prefix, maker, shown_to)
+    sessions, external_id_prefix, maker, shown_to, secret_until)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15, $16, $17, array_remove(ARRAY[$18::uuid], NULL))
+    $13, $14, $15, $16, $17, array_remove(ARRAY[$18::uuid], NULL), $19)
 `
 
 type ApiTokenInsertParams struct {
@@ -134,6 +134,7 @@ type ApiTokenInsertParams struct {
 	ExternalIDPrefix *string
 	Maker            *uuid.UUID
 	ShownTo          *uuid.UUID
+	SecretUntil      *time.Time
 }
 
 func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInsertParams) error {
@@ -156,6 +157,7 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 		arg.ExternalIDPrefix,
 		arg.Maker,
 		arg.ShownTo,
+		arg.SecretUntil,
 	)
 	return err
 }
@@ -179,7 +181,7 @@ func (q *Queries) ApiTokenRevoke(ctx context.Context, db DBTX, arg *ApiTokenRevo
 
 const apiTokenRotate = `-- name: ApiTokenRotate :execrows
 UPDATE api_tokens t
-SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = $4,
+SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = $4, secret_until = NULL,
     shown_to = array_remove(array_append(array_remove(t.shown_to, $5::uuid), $5::uuid), NULL)
 WHERE t.tenant_id = $6 AND t.token_id = $7 AND t.token_hash = $8 AND t.revoked_at IS NULL
 `

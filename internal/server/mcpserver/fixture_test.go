@@ -134,14 +134,18 @@ func newFixtureIn(t *testing.T, db *pgxpool.Pool, cfg mcpserver.Config, live *co
 	})
 	proposals := intake.New(db, cache, intake.Config{Wake: pipeline.Poll})
 	h.approvals = approval.New(db, cache, approval.Config{Wake: pipeline.Poll})
-	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: proposals, Approval: h.approvals}, rest.Config{IssuerNetworks: safehttp.Loopback(), Log: log, Poll: 10 * time.Millisecond})
+	var server *rest.Server
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { server.ServeHTTP(w, r) }))
+	server, err = rest.New(rest.Core{DB: db, Catalog: cache, Intake: proposals, Approval: h.approvals}, rest.Config{
+		IssuerNetworks: safehttp.Loopback(), Log: log, Poll: 10 * time.Millisecond, PublicURL: "http://" + web.Listener.Addr().String(), OAuth: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.mcp = mcpserver.New(server.Backend(), cfg)
 	h.mcp.OnWaitEnd(func() { h.stopped <- struct{}{} })
 	server.Mount("/mcp", h.mcp)
-	web := httptest.NewServer(server)
+	web.Start()
 	h.url = web.URL + "/mcp"
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

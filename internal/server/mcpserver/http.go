@@ -68,6 +68,9 @@ func serverOf(r *http.Request) *sdk.Server {
 
 // ServeHTTP authenticates a request and serves it.
 func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if srv.allowPage(w, r) {
+		return
+	}
 	token, by, err := srv.authenticate(r)
 	var body []byte
 	if err == nil {
@@ -86,6 +89,7 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = slot.Reading(r.Context(), len(body), func() error { return checkMessage(body) })
 	}
 	if err != nil {
+		srv.challenge(w, r, err)
 		request.WriteProblem(srv.Log, w, r, err)
 		return
 	}
@@ -101,6 +105,13 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	srv.handler(r, by).ServeHTTP(w, r)
+}
+
+// challenge adds to an answer 401 where a program finds the authorization server.
+func (srv *Server) challenge(w http.ResponseWriter, r *http.Request, err error) {
+	if srv.OAuth != nil && (errors.Is(err, request.ErrNoToken) || errors.Is(err, identity.ErrToken)) {
+		w.Header().Set("WWW-Authenticate", srv.OAuth.Challenge(r.Header.Get("Authorization") != ""))
+	}
 }
 
 // answers reports whether a request ends with an answer, unlike a stream.
@@ -145,6 +156,26 @@ func (srv *Server) authenticate(r *http.Request) (token string, by identity.Prin
 		return "", by, fault.New(fault.Denied, "a page of another origin may not do this")
 	}
 	return srv.AuthenticateToken(r)
+}
+
+// allowPage lets a page of this machine, such as the MCP Inspector, read answers. It
+// reports whether the request was a question of the browser about that, and is answered.
+func (srv *Server) allowPage(w http.ResponseWriter, r *http.Request) (answered bool) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !allowedOrigin(r) {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id")
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name")
+	w.WriteHeader(http.StatusNoContent)
+	return true
 }
 
 // allowedOrigin reports whether a request comes from no web page, or from a

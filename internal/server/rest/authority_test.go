@@ -259,7 +259,7 @@ func toolRoutes() map[string]string {
 		"refreshSource": reads,
 		"explainPolicy": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
 		// A token issues no tokens with more tools than its own.
-		"issueToken": people,
+		"issueToken": people, "consentToProgram": people,
 	}
 }
 

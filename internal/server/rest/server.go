@@ -28,6 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/encryption"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/broker"
+	"github.com/countersign-dev/countersign/internal/server/oauth"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/browser"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -77,6 +78,12 @@ type Config struct {
 	// or http on this machine. Without it there are no login codes and no logins at
 	// issuers.
 	PublicURL string
+	// OAuth has programs log in at /mcp by its URL alone. It needs PublicURL, and a
+	// Vault with a key where several processes answer.
+	OAuth bool
+	// ProgramNetworks are where metadata documents of programs may be, besides the
+	// public internet.
+	ProgramNetworks []netip.Prefix
 	// TrustedProxies are the proxies whose headers about a client's address count.
 	TrustedProxies []netip.Prefix
 	// IssuerNetworks are networks, in addition to the public internet, in which
@@ -161,6 +168,15 @@ func New(core Core, cfg Config) (*Server, error) {
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),
 		Vault: cfg.Vault, MailKey: cfg.MailKey, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
+	}
+	if cfg.OAuth && s.backend.Browser.Links().Known() {
+		programs := oauth.New(s.backend.Auth, oauth.Config{
+			Base: web.Base(cfg.PublicURL), Cipher: cookies.Cipher(), Networks: cfg.ProgramNetworks, TrustedProxies: cfg.TrustedProxies, Log: cfg.Log,
+		})
+		for _, path := range oauth.Paths() {
+			s.mux.Handle(path, programs)
+		}
+		s.backend.OAuth = programs
 	}
 	contract, err := openapi.Load()
 	if err != nil {

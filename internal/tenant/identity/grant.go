@@ -55,6 +55,9 @@ type Grant struct {
 	TTL time.Duration
 	// By is the name of the requester, for the list of tokens.
 	By envelope.Actor
+
+	// secretUntil is when its first secret expires; nil means with the token.
+	secretUntil *time.Time
 }
 
 // principal returns the holder of a token with the grant. An agent always has a

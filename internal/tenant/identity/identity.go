@@ -92,6 +92,9 @@ type Principal struct {
 	// Maker is the person who created the token, and who counts as the person
 	// behind it if it has no operator; zero if none.
 	Maker uuid.UUID
+	// Resource is the address at which alone the token is accepted; empty for all of
+	// the API.
+	Resource string
 	// Browser is the browser session that was used in place of a token; zero if
 	// none.
 	Browser BrowserSession
@@ -105,7 +108,7 @@ func (p Principal) Equal(q Principal) bool {
 		slices.Equal(p.Scopes, q.Scopes) && (p.Scopes == nil) == (q.Scopes == nil) &&
 		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil) &&
 		slices.Equal(p.Names.Automations, q.Names.Automations) && slices.Equal(p.Names.Employees, q.Names.Employees) &&
-		slices.Equal(p.Names.Sessions, q.Names.Sessions) && p.Names.ExternalIDPrefix == q.Names.ExternalIDPrefix && p.Maker == q.Maker
+		slices.Equal(p.Names.Sessions, q.Names.Sessions) && p.Names.ExternalIDPrefix == q.Names.ExternalIDPrefix && p.Maker == q.Maker && p.Resource == q.Resource
 }
 
 // Person identifies the person behind a principal, for votes and grants: the

@@ -46,6 +46,15 @@ const (
 	ViaToken Via = "token"
 )
 
+// TokenError is an ErrToken with a text of its own.
+type TokenError string
+
+// Error returns the text.
+func (e TokenError) Error() string { return string(e) }
+
+// Is reports whether the error is ErrToken.
+func (e TokenError) Is(target error) bool { return target == ErrToken }
+
 // sessionError is the type of ErrSession.
 type sessionError string
 

@@ -86,7 +86,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 		TokenID: id, TenantID: tenant, Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
 		EmployeeID: postgres.OrNull(g.Employee), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
 		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
-		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, ExternalIDPrefix: postgres.OrNull(g.Names.ExternalIDPrefix), Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo),
+		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, ExternalIDPrefix: postgres.OrNull(g.Names.ExternalIDPrefix), Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo), SecretUntil: g.secretUntil,
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -229,6 +229,10 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 	if how.Overlap > 0 {
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}
+	// A person who takes the secret of a program's login over ends its refresh tokens.
+	if err := dbsqlc.New().ProgramLoginDelete(ctx, tx, &dbsqlc.ProgramLoginDeleteParams{TenantID: tenant, TokenID: uuid.UUID(id)}); err != nil {
+		return Issued{}, err
+	}
 	n, err := dbsqlc.New().ApiTokenRotate(ctx, tx, p)
 	return made, postgres.Affected(n, violations.Fault(err), fault.New(fault.Conflict, "the token was rotated or revoked meanwhile"))
 }
@@ -278,7 +282,7 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 // means none. The function reads across tenants; sqlc does not support its
 // columns, so the statement is written here.
 func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
-	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, coalesce(token_external_id_prefix(tenant_id, token_id), ''), maker, valid_until,
+	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, coalesce(token_external_id_prefix(tenant_id, token_id), ''), coalesce(token_resource(tenant_id, token_id), ''), maker, valid_until,
 		CASE WHEN operator_id IS NULL AND role <> 'agent' THEN person_role(tenant_id, maker) END
 		FROM authenticate($1)`
 	var (
@@ -288,11 +292,12 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		session, operatorRole *string
 		narrowed, tools       []string
 		names                 Names
+		resource              string
 		maker                 *uuid.UUID
 		until                 *time.Time
 		makerRole             *string
 	)
-	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &names.ExternalIDPrefix, &maker, &until, &makerRole)
+	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &names.ExternalIDPrefix, &resource, &maker, &until, &makerRole)
 	if err != nil {
 		return Principal{}, time.Time{}, postgres.Found(err, ErrToken)
 	}
@@ -309,7 +314,9 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 	case makerRole != nil:
 		g.Role = g.Role.atMost(Role(*makerRole))
 	}
-	return g.principal(envelope.TenantID(tenant), TokenID(token)), postgres.OrZero(until), nil
+	who := g.principal(envelope.TenantID(tenant), TokenID(token))
+	who.Resource = resource
+	return who, postgres.OrZero(until), nil
 }
 
 // recordUses stores the last uses of tokens and the last activity of operators,

@@ -132,6 +132,7 @@ function Shell({ me }: { me: Me }) {
 }
 
 const Login = lazy(() => import('../views/login/view'))
+const Connect = lazy(() => import('../views/connect/view'))
 
 // Entry shows the page to whoever is logged in, and the login to all others.
 function Entry() {
@@ -158,6 +159,9 @@ export function App() {
         <Switch>
           <Route path="/login">
             <Login />
+          </Route>
+          <Route path="/connect">
+            <Connect />
           </Route>
           <Route>
             <Entry />

@@ -54,6 +54,10 @@ func ErrTwoCredentials() error {
 	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "show a token or a session, not both")
 }
 
+// Cipher encrypts what a browser or a program carries from one request to another,
+// maybe of another replica.
+func (b *Browser) Cipher() connection.Cipher { return b.cipher }
+
 // Links returns the builder of public addresses, which may be unconfigured.
 func (b *Browser) Links() web.Base { return b.base }
 

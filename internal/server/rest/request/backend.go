@@ -29,6 +29,18 @@ const (
 	firstRead = 64 << 10
 )
 
+// Programs is the authorization server for programs, as handlers use it.
+type Programs interface {
+	// Pending returns the request that a consent page shows. ok is false for one that
+	// is too old or was made elsewhere.
+	Pending(text string, now time.Time) (p identity.PendingProgram, ok bool)
+	// Consented and Denied return the address to send the browser to.
+	Consented(p identity.PendingProgram, code identity.Token) string
+	Denied(p identity.PendingProgram) string
+	// Challenge returns the WWW-Authenticate header of an answer 401 at /mcp.
+	Challenge(invalid bool) string
+}
+
 // Backend holds the services that handlers call.
 type Backend struct {
 	DB       postgres.Begins
@@ -40,6 +52,8 @@ type Backend struct {
 	Broker   *broker.Broker
 	// Browser keeps the sessions of people in their browsers.
 	Browser *browser.Browser
+	// OAuth is the authorization server for programs; nil if there is none.
+	OAuth Programs
 	// Routes are every route of the API, for the routes of a caller.
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.

@@ -45,6 +45,9 @@ type Call struct {
 	Note   string
 }
 
+// errAudience is the error for a token of a program's login, which is for /mcp.
+var errAudience = identity.TokenError("the token is for /mcp alone; make one for the API: countersign token create")
+
 // Authenticate returns who sent the request, by its token or by the session of
 // its browser, never by both. A session counts only for pages of this server. The
 // error is ErrNoToken, or that of identity.Authenticator.
@@ -55,6 +58,9 @@ func (c *Call) Authenticate() (identity.Principal, error) {
 	}
 	if session == "" {
 		_, by, err := c.AuthenticateToken(c.R)
+		if err == nil && by.Resource != "" {
+			err = errAudience
+		}
 		return by, err
 	}
 	if c.R.Header.Get("Authorization") != "" {

@@ -56,7 +56,9 @@ func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 	h := w.Header()
 	switch p.Status {
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
+		if h.Get("WWW-Authenticate") == "" {
+			h.Set("WWW-Authenticate", `Bearer realm="countersign"`)
+		}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", strconv.Itoa(fault.RetryAfter(err)))
 		if e, ok := errors.AsType[*fault.Error](err); ok && e.Quota != nil {

@@ -195,6 +195,8 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "GET /auth/login", Operation: "startLogin"}, Handle: accounts.StartLogin},
 		{Route: access.Route{Pattern: "GET /auth/callback", Operation: "finishLogin"}, ForeignQuery: true, Handle: accounts.FinishLogin},
 		{Route: access.Route{Pattern: "POST /auth/code", Operation: "showLoginCode"}, MaxBody: one, Handle: request.WithBody(accounts.ShowLoginCode)},
+		{Route: access.Route{Pattern: "POST /auth/program", Operation: "showProgramRequest", Roles: readers}, MaxBody: one, Handle: request.WithBody(accounts.ShowProgram)},
+		{Route: access.Route{Pattern: "POST /auth/consent", Operation: "consentToProgram", Roles: admin, Scope: identity.TokensManage}, MaxBody: one, Handle: request.WithBody(accounts.Consent)},
 		{Route: access.Route{Pattern: "POST /auth/session", Operation: "openSession"}, MaxBody: one, Handle: request.WithBody(accounts.OpenSession)},
 		{Route: access.Route{Pattern: "POST /auth/touch", Operation: "touchSession", Roles: readers}, Handle: accounts.TouchSession},
 		{Route: access.Route{Pattern: "POST /auth/logout", Operation: "closeSession"}, Handle: accounts.CloseSession},
