@@ -6,6 +6,7 @@ package coalesce
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -92,6 +93,9 @@ func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 		<-w.done // it leads a run, is in one, or was answered
 	}
 	if w.lead != nil {
+		// Goroutines that can run already make their calls first, and join.
+		runtime.Gosched()
+		g.gather(key, w)
 		g.runAll(ctx, key, w.lead)
 	}
 	if errors.Is(w.err, errAlone) {
@@ -156,6 +160,16 @@ func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
 	if err = failed; err != nil && undone && len(members) > 1 {
 		err = errAlone
 	}
+}
+
+// gather adds those who wait to the run that a waiter leads.
+func (g *Group[K, C]) gather(key K, w *waiter[C]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.queues[key]
+	n := min(g.most-len(w.lead), len(q.waiting))
+	w.lead = append(w.lead, q.waiting[:n]...)
+	q.waiting = slices.Delete(q.waiting, 0, n)
 }
 
 // next ends a run and lets the first waiter lead the next one.

@@ -3,6 +3,7 @@ package coalesce_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -238,5 +239,28 @@ func TestSlowRunDoesNotDelayOthers(t *testing.T) {
 		r.mu.Unlock()
 		time.Sleep(time.Hour)
 		synctest.Wait()
+	})
+}
+
+// TestCallsThatAreReadyJoinTheFirst has calls start together, on one processor, while
+// no run is in progress.
+func TestCallsThatAreReadyJoinTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		r := recorder{takes: time.Millisecond}
+		g := coalesce.New(100, r.run)
+		var wg sync.WaitGroup
+		for n := 1; n <= 8; n++ {
+			wg.Go(func() {
+				if err := g.Do(t.Context(), "a", &call{in: n}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+
+		if want := []int{8}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
 	})
 }

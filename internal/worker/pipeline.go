@@ -110,6 +110,8 @@ type Pipeline struct {
 	// turns belong to the claimer.
 	turns  turns
 	settle chan settlement
+	// collecting has a value while a settler collects a batch.
+	collecting chan struct{}
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	running       sync.WaitGroup
@@ -139,7 +141,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool,
 		db: db, catalog: cache, live: live, cfg: cfg,
 		confirm: connection.NewConfirmer(connection.NewRefresher(db, cache, live, cfg.Log)),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
-		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
+		settle: make(chan settlement, cfg.Concurrency), collecting: make(chan struct{}, 1), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
 		calls: context.Background(),
 	}
 }

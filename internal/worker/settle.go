@@ -19,9 +19,25 @@ import (
 
 // settleLoop commits outcomes in batches until no more can come.
 func (p *Pipeline) settleLoop(commits *fence.Loop) {
-	for first := range p.settle {
-		p.commit(commits, p.collect(first))
+	for {
+		batch := p.nextBatch()
+		if batch == nil {
+			return
+		}
+		p.commit(commits, batch)
 	}
+}
+
+// nextBatch returns the outcomes to commit together; nil if no more can come. One
+// settler at a time collects, so that outcomes are not divided among batches.
+func (p *Pipeline) nextBatch() []settlement {
+	p.collecting <- struct{}{}
+	defer func() { <-p.collecting }()
+	first, open := <-p.settle
+	if !open {
+		return nil
+	}
+	return p.collect(first)
 }
 
 // collect waits for more outcomes for at most the window, and for none if no call

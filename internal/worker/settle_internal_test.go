@@ -46,3 +46,30 @@ func TestAStopEndsWithoutTheDatabase(t *testing.T) {
 		}
 	})
 }
+
+// TestOneSettlerCollectsAtATime holds that outcomes that come within a window are one
+// batch, though two settlers wait for them.
+func TestOneSettlerCollectsAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPipeline(nil, nil, nil, PipelineConfig{ID: "w1"})
+		p.executing.Store(1)
+		batches := make(chan []settlement, 2)
+		for range p.cfg.Settlers {
+			go func() { batches <- p.nextBatch() }()
+		}
+		for range 6 {
+			synctest.Wait()
+			p.settle <- settlement{}
+		}
+
+		if first := <-batches; len(first) != 6 {
+			t.Errorf("the first batch has %d outcomes, want 6", len(first))
+		}
+
+		close(p.settle)
+		if last := <-batches; last != nil {
+			t.Errorf("the other settler has %d outcomes, want none", len(last))
+		}
+	})
+}
