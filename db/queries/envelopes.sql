@@ -75,3 +75,14 @@ CROSS JOIN LATERAL (
     WHERE v.tenant_id = @tenant_id AND v.action_id = k.action_id
     LIMIT 1
 ) f;
+
+-- name: EnvelopeStatusPerID :many
+-- The statuses of actions.
+SELECT f.action_id, f.status
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT v.action_id, v.status
+    FROM envelopes v
+    WHERE v.tenant_id = @tenant_id AND v.action_id = k.action_id
+    LIMIT 1
+) f;

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -42,9 +43,9 @@ func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a
 	if err != nil {
 		return false, err
 	}
-	last := make(map[string]dbsqlc.ActionLastTurnRow, len(rows))
-	for _, r := range rows {
-		last[r.Base] = r
+	last, err := latestOccurrences(ctx, tx, tenant, rows)
+	if err != nil {
+		return false, err
 	}
 	for _, s := range all {
 		if s.by.Base == "" {
@@ -61,16 +62,46 @@ func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a
 	return changed, nil
 }
 
+// occurrence is an action of a base, with its status.
+type occurrence struct {
+	externalID string
+	status     envelope.Status
+}
+
+// latestOccurrences returns the occurrences in rows by base, with their statuses.
+func latestOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []dbsqlc.ActionLastTurnRow) (map[string]occurrence, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = uuid.UUID(r.ActionID)
+	}
+	found, err := dbsqlc.New().EnvelopeStatusPerID(ctx, tx, &dbsqlc.EnvelopeStatusPerIDParams{TenantID: tenant, ActionIds: ids})
+	if err != nil {
+		return nil, err
+	}
+	statuses := make(map[envelope.ActionID]envelope.Status, len(found))
+	for _, f := range found {
+		statuses[f.ActionID] = envelope.Status(f.Status)
+	}
+	last := make(map[string]occurrence, len(rows))
+	for _, r := range rows {
+		last[r.Base] = occurrence{r.ExternalID, statuses[r.ActionID]}
+	}
+	return last, nil
+}
+
 // nextOccurrence returns the external id of the occurrence after last, the latest
 // one of its base; last has no external id if there is none.
-func nextOccurrence(base string, last dbsqlc.ActionLastTurnRow) (string, error) {
+func nextOccurrence(base string, last occurrence) (string, error) {
 	switch {
-	case last.ExternalID == "":
+	case last.externalID == "":
 		return base + occurrenceText(1), nil
-	case last.Status != "" && !envelope.Terminal(envelope.Status(last.Status)):
-		return last.ExternalID, nil
+	case last.status != "" && !envelope.Terminal(last.status):
+		return last.externalID, nil
 	}
-	n, err := strconv.ParseInt(strings.TrimPrefix(last.ExternalID, base), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimPrefix(last.externalID, base), 10, 64)
 	if err != nil || n >= maxOccurrence {
 		return "", fault.New(fault.Conflict, "this call cannot be told from another one; give it a name of its own")
 	}

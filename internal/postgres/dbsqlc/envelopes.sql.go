@@ -309,3 +309,45 @@ func (q *Queries) EnvelopePhasePerID(ctx context.Context, db DBTX, arg *Envelope
 	}
 	return items, nil
 }
+
+const envelopeStatusPerID = `-- name: EnvelopeStatusPerID :many
+SELECT f.action_id, f.status
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT v.action_id, v.status
+    FROM envelopes v
+    WHERE v.tenant_id = $2 AND v.action_id = k.action_id
+    LIMIT 1
+) f
+`
+
+type EnvelopeStatusPerIDParams struct {
+	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
+}
+
+type EnvelopeStatusPerIDRow struct {
+	ActionID envelope.ActionID
+	Status   string
+}
+
+// The statuses of actions.
+func (q *Queries) EnvelopeStatusPerID(ctx context.Context, db DBTX, arg *EnvelopeStatusPerIDParams) ([]EnvelopeStatusPerIDRow, error) {
+	rows, err := db.Query(ctx, envelopeStatusPerID, arg.ActionIds, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EnvelopeStatusPerIDRow{}
+	for rows.Next() {
+		var i EnvelopeStatusPerIDRow
+		if err := rows.Scan(&i.ActionID, &i.Status); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
