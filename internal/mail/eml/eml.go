@@ -121,8 +121,10 @@ func (r *Reader) folder(ctx context.Context, name string) (dir string, folder li
 		Touched: func(e listing.Entry) (int64, error) {
 			file, _, _, _ := splitKey(e.Key)
 			info, err := r.root.Lstat(path.Join(dir, file))
-			if err != nil {
-				return 1 << 62, nil // deleted since the listing
+			if errors.Is(err, fs.ErrNotExist) {
+				return listing.Renamed, nil
+			} else if err != nil {
+				return 0, err
 			}
 			return listing.Touched(info), nil
 		},

@@ -237,3 +237,35 @@ func mustText(t *testing.T, d *Digest) []byte {
 	}
 	return text
 }
+
+// TestEndIgnoresRenamedMessages checks that a message that lost its name while the
+// end was taken does not hide the messages after it.
+func TestEndIgnoresRenamedMessages(t *testing.T) {
+	t.Parallel()
+	entries := []Entry{{Key: "first", Time: 1}, {Key: "renamed", Time: 2}}
+	folder := Folder{
+		List: func(each func(Entry)) error {
+			for _, e := range entries {
+				each(e)
+			}
+			return nil
+		},
+		Touched: func(e Entry) (int64, error) {
+			if e.Key == "renamed" {
+				return Renamed, nil
+			}
+			return e.Time, nil
+		},
+	}
+	end, err := End(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries = append(entries[:1], Entry{Key: "later", Time: 3})
+
+	diff, err := new(Memory).Changes(t.Context(), folder, end, 10, func(context.Context) ([]string, error) { return []string{"first"}, nil })
+
+	if err != nil || len(diff.New) != 1 || diff.New[0].Key != "later" {
+		t.Errorf("Changes() = %+v, %v, want the later message", diff.New, err)
+	}
+}

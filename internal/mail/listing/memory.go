@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,9 +31,13 @@ type Folder struct {
 	// more than once.
 	List func(each func(Entry)) error
 	// Touched returns the time at which a message got its name, in any
-	// increasing unit.
+	// increasing unit, or Renamed.
 	Touched func(Entry) (int64, error)
 }
+
+// Renamed is the time of a message that lost its name after it was listed: it is
+// later than every other time.
+const Renamed int64 = math.MaxInt64
 
 // cursor is the position in a folder.
 type cursor struct {
@@ -68,7 +73,9 @@ func End(folder Folder) (mailbox.Cursor, error) {
 		if err != nil {
 			failed = err
 		}
-		c.After = max(c.After, at)
+		if at != Renamed { // else nothing would be new after it
+			c.After = max(c.After, at)
+		}
 	})
 	if err := firstError(err, failed); err != nil {
 		return nil, err

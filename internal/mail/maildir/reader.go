@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"time"
@@ -62,8 +63,10 @@ func (r *Reader) folder(ctx context.Context, name string) (dir string, folder li
 		},
 		Touched: func(e listing.Entry) (int64, error) {
 			info, err := r.account.root.Lstat(fileOf(dir, e))
-			if err != nil {
-				return 1 << 62, nil // renamed since the listing
+			if errors.Is(err, fs.ErrNotExist) {
+				return listing.Renamed, nil
+			} else if err != nil {
+				return 0, err
 			}
 			return listing.Touched(info), nil
 		},
