@@ -68,15 +68,8 @@ func (a *agent) submit(ctx context.Context) error {
 
 // batch submits a batch; every third one in SQL.
 func (a *agent) batch(ctx context.Context, from, n int) error {
-	bodies := make([]json.RawMessage, n)
-	for i := range bodies {
-		bodies[i] = fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
-			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, bucketName(from+i))
-	}
-	submit := a.accept
-	if from/submitBatch%3 == 1 {
-		submit = a.propose
-	}
+	bodies := a.bodies(from, n)
+	submit := a.way(from)
 	for try := 0; ; try++ {
 		timed, cancel := context.WithTimeout(ctx, submitTimeout)
 		err := submit(timed, bodies, from, try)
@@ -93,6 +86,35 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 			return errors.Join(ended, err)
 		}
 	}
+}
+
+// repeat submits all actions again, with the same external ids.
+func (a *agent) repeat(ctx context.Context) error {
+	for from := 0; from < a.plan.total(); from += submitBatch {
+		submit := a.way(from)
+		if err := submit(ctx, a.bodies(from, min(submitBatch, a.plan.total()-from)), from, 1); err != nil {
+			return fmt.Errorf("submit again: %w", err)
+		}
+	}
+	return nil
+}
+
+// way returns how a batch is submitted.
+func (a *agent) way(from int) func(ctx context.Context, bodies []json.RawMessage, from, try int) error {
+	if from/submitBatch%3 == 1 {
+		return a.propose
+	}
+	return a.accept
+}
+
+// bodies returns the envelopes of a batch.
+func (a *agent) bodies(from, n int) []json.RawMessage {
+	bodies := make([]json.RawMessage, n)
+	for i := range bodies {
+		bodies[i] = fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
+			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, bucketName(from+i))
+	}
+	return bodies
 }
 
 // accept submits a batch as the API does.

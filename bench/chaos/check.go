@@ -133,6 +133,10 @@ func (e evidence) envelope(t *total, v violations, n int, f database.Action, eff
 			v.add(unknownByFault, who+" is unknown by "+f.Code)
 		}
 	case envelope.StatusPending, envelope.StatusSending, envelope.StatusSkipped:
+		if e.fault.loses && f.Code == codeSentBefore && effects == 1 {
+			t.Sent++
+			return false
+		}
 		t.Open++
 		lost = true
 		v.add(allEnded, who+" is "+f.Status)
@@ -159,6 +163,8 @@ func (e evidence) mayBeUnknown(n int, f database.Action) bool {
 		return false
 	case f.Code == workerLost:
 		return e.held(f.ID)
+	case f.Code == codeRecovered:
+		return true
 	case e.fault.proxy == beforeTool || e.signs[signDeaths] > 0: // calls in flight then are not in the journal
 		return true
 	}

@@ -31,6 +31,9 @@ type fault struct {
 	smallDisk bool
 	// skewed starts workers whose clocks are minutes apart.
 	skewed bool
+	// loses means that the database loses commits, and that everything is proposed again:
+	// an action whose call was made before may then be skipped.
+	loses bool
 	// ownServer means that it needs a database server which may be broken.
 	ownServer bool
 
@@ -57,7 +60,7 @@ const (
 
 // faults returns all faults in the order in which they are injected.
 func faults() []fault {
-	return slices.Concat(databaseFaults(), networkFaults(), toolFaults(), hostFaults())
+	return slices.Concat(databaseFaults(), networkFaults(), toolFaults(), hostFaults(), restoreFaults())
 }
 
 // choose finds faults by their names.

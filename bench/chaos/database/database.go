@@ -38,6 +38,7 @@ type Server struct {
 	Restart func(ctx context.Context, mode embedded.Mode) error
 
 	dir     string
+	pid     func() int
 	closers []func() error
 }
 
@@ -56,7 +57,7 @@ func Open(ctx context.Context, url string, private embedded.Config) (_ *Server, 
 			return nil, err
 		}
 		s.closers = append(s.closers, func() error { return server.Stop(context.WithoutCancel(ctx)) })
-		s.URL, s.dir, s.Restart = server.URL(), server.Dir(), server.Restart
+		s.URL, s.dir, s.pid, s.Restart = server.URL(), server.Dir(), server.Pid, server.Restart
 	}
 	if _, err := postgres.Migrate(ctx, s.URL); err != nil {
 		return nil, err
