@@ -95,7 +95,7 @@ const margin = 500
 
 func TestAreasKeepTheirBudget(t *testing.T) {
 	t.Parallel()
-	document := section(t, "docs/architecture.md", "## Size")
+	document := read(t, "docs/reference/size.md")
 
 	lines, err := countLines(root())
 
@@ -111,7 +111,7 @@ func TestAreasKeepTheirBudget(t *testing.T) {
 		}
 		row := fmt.Sprintf("| %s | `%s` | %d |", a.name, strings.Join(a.folders, "`, `"), a.budget)
 		if !strings.Contains(document, row) {
-			t.Errorf("docs/architecture.md lacks the row %s", row)
+			t.Errorf("docs/reference/size.md lacks the row %s", row)
 		}
 	}
 }

@@ -71,31 +71,53 @@ func TestDocumentsAreIndexed(t *testing.T) {
 	}
 }
 
-func TestArchitectureListsTriggers(t *testing.T) {
+// TestReferenceListsTables compares the tables of the reference with the migrations:
+// those of actions and of the record are all on the page, and no others than the
+// migrations make.
+func TestReferenceListsTables(t *testing.T) {
 	t.Parallel()
-	listed := section(t, "docs/architecture.md", "### Triggers")
+	listed := section(t, "docs/reference/database.md", "## Tables")
+	made := matches(t, "db/migrations/*.sql", `CREATE TABLE (\w+) \(`)
+
+	for _, m := range regexp.MustCompile(`(?m)^\| (`+"`[^|]*`"+`) \|`).FindAllStringSubmatch(listed, -1) {
+		for name := range strings.SplitSeq(m[1], ", ") {
+			if name = strings.Trim(name, "`"); name != "triage_…" && !slices.Contains(made, name) {
+				t.Errorf("docs/reference/database.md lists the table %s, which no migration makes", name)
+			}
+		}
+	}
+	for _, table := range matches(t, "db/migrations/0000[6-8]_*.sql", `CREATE TABLE (\w+) \(`) {
+		if !strings.Contains(listed, "`"+table+"`") {
+			t.Errorf("docs/reference/database.md lists no table %s", table)
+		}
+	}
+}
+
+func TestReferenceListsTriggers(t *testing.T) {
+	t.Parallel()
+	listed := section(t, "docs/reference/database.md", "## Triggers")
 
 	for _, table := range matches(t, "db/migrations/*.sql", `(?s)CREATE TRIGGER \w+\s.*?\bON (\w+)`) {
 		if !strings.Contains(listed, "`"+table+"`") {
-			t.Errorf("docs/architecture.md lists no trigger of the table %s", table)
+			t.Errorf("docs/reference/database.md lists no trigger of the table %s", table)
 		}
 	}
 }
 
-func TestArchitectureListsJobs(t *testing.T) {
+func TestReferenceListsJobs(t *testing.T) {
 	t.Parallel()
-	listed := section(t, "docs/architecture.md", "### Background jobs")
+	listed := section(t, "docs/reference/database.md", "## Background jobs")
 
 	for _, job := range matches(t, "internal/worker/*.go", `Kind\(\) string \{ return "countersign_(\w+)" \}`) {
 		if !strings.Contains(listed, "| `"+job+"` |") {
-			t.Errorf("docs/architecture.md lists no job %s", job)
+			t.Errorf("docs/reference/database.md lists no job %s", job)
 		}
 	}
 }
 
-func TestArchitectureListsPackages(t *testing.T) {
+func TestReferenceListsPackages(t *testing.T) {
 	t.Parallel()
-	listed := section(t, "docs/architecture.md", "## Packages")
+	listed := read(t, "docs/reference/packages.md")
 	r, err := open(root())
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +127,25 @@ func TestArchitectureListsPackages(t *testing.T) {
 		name := path.Base(pkg)
 		perNoun := within(pkg, "internal/cli") || within(pkg, "internal/server/rest")
 		if within(pkg, "internal") && !perNoun && !isHelper(pkg) && !regexp.MustCompile(`\b`+name+`\b`).MatchString(listed) {
-			t.Errorf("docs/architecture.md does not name the package %s", pkg)
+			t.Errorf("docs/reference/packages.md does not name the package %s", pkg)
 		}
+	}
+}
+
+// TestDocsAreShort bounds the words of the pages, without decisions and reference.
+func TestDocsAreShort(t *testing.T) {
+	t.Parallel()
+	const most = 29500
+	pages, err := fs.Glob(root(), "docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("Glob() = %q, %v, want pages", pages, err)
+	}
+	var count int
+	for _, page := range pages {
+		count += len(strings.Fields(read(t, page)))
+	}
+	if count > most {
+		t.Errorf("the pages of docs have %d words, more than %d; cut as many as you add", count, most)
 	}
 }
 
