@@ -45,6 +45,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exit
 	}
 	config.CollectSeldom(environ)
+	config.LimitHeap(environ)
 	err := serve(ctx, cfg, stdout)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // stopped before it had begun to serve

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -240,5 +241,18 @@ func TestParseNetworks(t *testing.T) {
 	}
 	if got, err := config.ParseNetworks(" 10.0.0.1, 10.1.2.3/8  ::1 "); err != nil || len(got) != 3 || got[1].String() != "10.0.0.0/8" {
 		t.Errorf("ParseNetworks = %v, %v", got, err)
+	}
+}
+
+// TestLimitHeap changes a setting of the process, which no other test here reads.
+func TestLimitHeap(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+
+	if config.LimitHeap([]string{"GOMEMLIMIT=1GiB"}); debug.SetMemoryLimit(-1) != before {
+		t.Error("the limit of the environment does not hold")
+	}
+	if config.LimitHeap([]string{"GOGC=100"}); debug.SetMemoryLimit(-1) != 360<<20 {
+		t.Errorf("limit = %d, want 360 MiB", debug.SetMemoryLimit(-1))
 	}
 }
