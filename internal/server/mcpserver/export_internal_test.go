@@ -18,3 +18,6 @@ func (srv *Server) OnWaitEnd(ended func()) {
 		}, err
 	}
 }
+
+// RecheckTokens is recheckTokens, which otherwise runs at an interval.
+func (srv *Server) RecheckTokens(ctx context.Context) { srv.recheckTokens(ctx) }

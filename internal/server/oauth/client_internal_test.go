@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -122,6 +123,69 @@ func TestMetadataDocuments(t *testing.T) {
 		if _, err := s.client(t.Context(), id); err == nil {
 			t.Errorf("%s is a program", id)
 		}
+	}
+}
+
+// issued keeps the redemption of a code.
+type issued struct {
+	unused
+	by identity.Redemption
+}
+
+func (i *issued) RedeemProgramCode(_ context.Context, r identity.Redemption) (identity.ProgramTokens, error) {
+	i.by = r
+	return identity.ProgramTokens{ExpiresIn: time.Hour}, nil
+}
+
+// TestTheRequestsOfClaudeCodeGetAToken plays back the requests of Claude Code: its client id
+// is the address of a document, and its redirect address has another port each time.
+func TestTheRequestsOfClaudeCodeGetAToken(t *testing.T) {
+	t.Parallel()
+	tokens := &issued{}
+	s := newTestServer(t, tokens)
+	var id string
+	h := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"client_id":%q,"client_name":"Claude Code","client_uri":"https://claude.ai","redirect_uris":["http://localhost/callback","http://127.0.0.1/callback"],
+			"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none"}`, id)
+	}))
+	defer h.Close()
+	id = h.URL + "/oauth/claude-code-client-metadata"
+	s.documents = newDocuments(safehttp.NewClient(h.Client().Transport, time.Second))
+	ask := func(method, to, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+
+	for _, redirect := range []string{"http://localhost:54321/callback", "http://localhost:54322/callback"} {
+		for _, at := range []string{metadataPath + resourcePath, serverPath} {
+			if w := ask("GET", at, ""); w.Code != http.StatusOK || at == serverPath && !strings.Contains(w.Body.String(), `"client_id_metadata_document_supported":true`) {
+				t.Fatalf("GET %s = %d %s", at, w.Code, w.Body)
+			}
+		}
+		w := ask("GET", "/oauth/authorize?"+url.Values{
+			"client_id": {id}, "redirect_uri": {redirect}, "response_type": {"code"}, "code_challenge": {strings.Repeat("a", 43)}, "code_challenge_method": {"S256"},
+			"state": {"s"}, "resource": {s.Resource()}, "scope": {"actions:propose actions:read catalog:read offline_access"},
+		}.Encode(), "")
+		to, err := w.Result().Location()
+		if err != nil {
+			t.Fatalf("authorize = %d %s", w.Code, w.Body)
+		}
+		p, ok := s.Pending(to.Query().Get("request"), time.Now())
+		if host, local := p.RedirectHost(); !ok || p.Program != "Claude Code" || p.Host != strings.TrimPrefix(h.URL, "https://") || host != "localhost" || !local {
+			t.Errorf("request = %+v", p)
+		}
+		w = ask("POST", "/oauth/token", url.Values{
+			"grant_type": {"authorization_code"}, "client_id": {id}, "redirect_uri": {redirect}, "code": {"c"}, "code_verifier": {"v"}, "resource": {s.Resource()},
+		}.Encode())
+		if want := (identity.Redemption{Code: "c", ClientID: id, RedirectURI: redirect, Resource: s.Resource(), Verifier: "v"}); w.Code != http.StatusOK || tokens.by != want {
+			t.Errorf("token = %d %s by %+v", w.Code, w.Body, tokens.by)
+		}
+	}
+	if w := ask("GET", "/oauth/authorize?"+url.Values{"client_id": {id}, "redirect_uri": {"http://localhost:1/other"}}.Encode(), ""); w.Code != http.StatusBadRequest {
+		t.Errorf("another path = %d", w.Code)
 	}
 }
 

@@ -24,10 +24,12 @@ const (
 	callback = "http://localhost:7777/callback"
 )
 
-var challenge = func() string {
+var challenge = challengeOf(verifier)
+
+func challengeOf(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
-}()
+}
 
 // program is a program that was given the URL of the MCP server.
 type program struct {
