@@ -143,6 +143,47 @@ func (d *fixture) opensBrowser(p person) {
 	}
 }
 
+// testsClaims previews logins at the provider acme.
+func (d *fixture) testsClaims(as func(args ...string) result) {
+	d.t.Helper()
+	test := func(claims string, want int, contains ...string) {
+		d.t.Helper()
+		file := filepath.Join(d.t.TempDir(), "claims.json")
+		if err := os.WriteFile(file, []byte(claims), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+		d.want(as("provider", "test", "acme", "--claims", file), want, contains...)
+	}
+	test(`{"sub":"new","groups":["dev","ops"],"email":"n@acme.com"}`, command.ExitOK, "operator", "the claim groups has ops", "none that is verified")
+	test(`{"sub":"new","groups":"dev"}`, command.ExitOK, "refused", "no role here")
+	test(`{"sub":"new","groups":"ops","iss":"https://evil.example"}`, command.ExitOK, "refused", "the issuer in the claims")
+	test(`{"sub":"new","groups":"ops","aud":["other"]}`, command.ExitOK, "refused", "the audience in the claims")
+	test(`{"groups":"ops"}`, command.ExitFailed, "invalid claims")
+	d.want(as("provider", "test", "none", "--claims", "-"), command.ExitUsage, "unknown provider", "provider list")
+	d.want(as("provider", "test", "acme"), command.ExitUsage, "--claims")
+}
+
+// logsOwnerIn logs an owner in without the issuer, on the database.
+func (d *fixture) logsOwnerIn(as func(args ...string) result, person string) {
+	d.t.Helper()
+	ui := []string{"ui", "--tenant", dev.TenantName, "--json"}
+	d.want(as(ui...), command.ExitFailed, "no such owner")
+	d.want(as("operator", "set", person, "--role", "owner"), command.ExitOK)
+	code := decode[wire.LoginCode](d.t, d.want(as(append(ui, "--name", "Ana Lima")...), command.ExitOK).out)
+	answer, err := http.Post(d.url+"/auth/session", "application/json", strings.NewReader(`{"code":"`+code.Code+`"}`))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || code.URL != d.url+"/login#code="+code.Code {
+		d.t.Errorf("the code %s = %d", code.URL, answer.StatusCode)
+	}
+	d.recorded("login code made for the owner Ana Lima")
+	d.want(as("ui", "--tenant", dev.TenantName, "--name", "Bo"), command.ExitFailed, "no such owner")
+	d.want(as("ui", "--name", "Bo"), command.ExitUsage, "--tenant")
+	d.want(as("operator", "set", person, "--role", "none"), command.ExitOK)
+}
+
 func logsIn(d *fixture) {
 	ctx, root, issuer := d.t.Context(), d.owner(), identitytest.New(d.t)
 	as := func(args ...string) result { return d.run(ctx, root, "", args...) }
@@ -173,6 +214,8 @@ func logsIn(d *fixture) {
 		d.t.Errorf("a person is %+v", me)
 	}
 	d.opensBrowser(ana)
+	d.testsClaims(as)
+	d.logsOwnerIn(as, me.OperatorID)
 	other := person{fixture: d, dir: ana.dir}
 	other.fixture = &fixture{t: d.t, environment: d.environment, url: "http://127.0.0.1:1", database: d.database}
 	d.want(other.run("whoami"), command.ExitFailed, "no answer") // and no token went there

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -120,7 +121,7 @@ func Providers(a *command.App) *cobra.Command {
 			return []string{p.ID, p.Issuer, p.Audience, p.RoleClaim, strings.Join(roles, " "), p.DefaultRole, strings.Join(p.AllowedDomains, " ")}
 		},
 	}, (*client.Client).Providers),
-		providerSet(a), audienceAllow(a),
+		providerSet(a), providerTest(a), audienceAllow(a),
 		command.NewChange(a, "delete PROVIDER", "the id of a provider", "deleted %s", (*client.Client).DeleteProvider))
 }
 
@@ -187,4 +188,59 @@ func providerSet(a *command.App) *cobra.Command {
 	flags.StringVar(&secretFile, "web-client-secret-file", "", "`file` that holds the client secret; an empty file removes the secret")
 	flags.StringArrayVar(&in.AllowedDomains, "domain", nil, "require a verified e-mail address in this `domain` (repeatable)")
 	return cmd
+}
+
+// maxClaims bounds a file of claims, in bytes.
+const maxClaims = 64 << 10
+
+// providerTest shows the role of a login with certain claims.
+func providerTest(a *command.App) *cobra.Command {
+	var file string
+	cmd := command.New(a, "test PROVIDER", command.Arguments(1, 1, "the id of a provider"), func(ctx context.Context, c *client.Client, args []string) error {
+		if file == "" {
+			return command.Misuse("--claims is required")
+		}
+		claims, err := a.ReadFile(file, maxClaims)
+		if err != nil {
+			return err
+		}
+		all, err := c.Providers(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(p wire.Provider) bool { return p.ID == args[0] })
+		if at < 0 {
+			return command.Misuse("unknown provider %q; `countersign provider list` shows them", args[0])
+		}
+		people, err := c.Operators(ctx)
+		if err != nil {
+			return err
+		}
+		p := identity.Provider{
+			Issuer: all[at].Issuer, Audience: all[at].Audience, RoleClaim: all[at].RoleClaim, Roles: make(map[string]identity.Role),
+			DefaultRole: identity.Role(all[at].DefaultRole), AllowedDomains: all[at].AllowedDomains, WebClientID: all[at].WebClientID,
+		}
+		for value, role := range all[at].Roles {
+			p.Roles[value] = identity.Role(role)
+		}
+		var known []identity.Operator
+		for _, o := range people {
+			known = append(known, identity.Operator{Issuer: o.Issuer, Subject: o.Subject, RoleSet: identity.Role(o.RoleSet), Disabled: o.Disabled})
+		}
+		got, err := p.Preview(claims, known)
+		if err != nil {
+			return err
+		}
+		return showAdmission(a, got)
+	})
+	cmd.Flags().StringVar(&file, "claims", "", "`file` with the claims, the JSON object of an ID token; - reads standard input (required)")
+	return cmd
+}
+
+func showAdmission(a *command.App, got identity.Admission) error {
+	role := cmp.Or(string(got.Role), "refused")
+	if a.JSON {
+		return a.WriteJSON(map[string]string{"role": string(got.Role), "reason": got.Reason, "name": got.Name, "email": got.Email})
+	}
+	return a.Table([]string{"LOGIN", role}, [][]string{{"why", got.Reason}, {"name", got.Name}, {"e-mail", cmp.Or(got.Email, "none that is verified")}})
 }

@@ -8,19 +8,25 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/web"
 )
 
 // UI returns the command ui.
 func UI(a *command.App) *cobra.Command {
 	var open bool
-	cmd := command.New(a, "ui", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
-		code, err := c.CreateLoginCode(ctx)
+	var tenant, name string
+	cmd := command.NewLocal("ui", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		code, err := loginCode(ctx, a, tenant, name)
 		if err != nil {
 			return err
 		}
@@ -29,8 +35,39 @@ func UI(a *command.App) *cobra.Command {
 		}
 		return openBrowser(ctx, a, code.URL)
 	})
-	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser; other users of this machine can see the browser's arguments")
+	flags := cmd.Flags()
+	flags.BoolVar(&open, "open", false, "open the page in a browser; other users of this machine can see the browser's arguments")
+	flags.StringVar(&tenant, "tenant", "", "`name` of the tenant; works on the database of DATABASE_URL directly, for an owner")
+	flags.StringVar(&name, "name", "", "with --tenant: `name`, e-mail address or id of the owner (default the only one)")
 	return cmd
+}
+
+// uiActor is the actor of a login code that the command line made in the database.
+const uiActor = "countersign ui"
+
+// loginCode makes a code for the caller, or in the database for an owner of a tenant.
+func loginCode(ctx context.Context, a *command.App, tenant, name string) (code wire.LoginCode, err error) {
+	if tenant == "" {
+		if name != "" {
+			return code, command.Misuse("--name needs --tenant")
+		}
+		c, err := a.Client()
+		if err != nil {
+			return code, err
+		}
+		return c.CreateLoginCode(ctx)
+	}
+	err = a.InDatabase(ctx, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error {
+		of, made, until, err := identity.NewOwnerLoginCode(ctx, tx, id, name, time.Now())
+		if err != nil {
+			return err
+		}
+		code = wire.LoginCode{Code: made.Text(), URL: web.Base(a.Server()).LoginCode(made.Text()), ExpiresAt: until}
+		return audit.Write(ctx, tx, audit.Event{Tenant: id, Kind: audit.Configured, Actor: uiActor, Items: []audit.Item{{
+			Subject: "login code made for the owner " + of.Name, Detail: map[string]any{"operator_id": of.ID.String(), "expires_at": until},
+		}}})
+	})
+	return code, err
 }
 
 func showCode(a *command.App, code wire.LoginCode) error {

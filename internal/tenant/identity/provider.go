@@ -112,16 +112,65 @@ func (p *Provider) admits(c *claims) error {
 	return nil
 }
 
-// roleOf returns the role in the claims; "" if none.
-func (p *Provider) roleOf(c *claims) Role {
-	best := p.DefaultRole
+// roleOf returns the role in the claims, and the value of the role claim that gives it:
+// "" for the default role. The role is "" if there is none.
+func (p *Provider) roleOf(c *claims) (role Role, value string) {
+	role = p.DefaultRole
 	if p.RoleClaim == "" {
-		return best
+		return role, ""
 	}
-	for _, value := range c.texts(p.RoleClaim) {
-		if role := p.Roles[value]; role.rank() > best.rank() {
-			best = role
+	for _, text := range c.texts(p.RoleClaim) {
+		if found := p.Roles[text]; found.rank() > role.rank() {
+			role, value = found, text
 		}
 	}
-	return best
+	return role, value
+}
+
+// Admission is the result of a login with certain claims.
+type Admission struct {
+	// Role is the role that the person gets; "" if the login is refused.
+	Role Role
+	// Reason is the setting that gives the role, or why the login is refused.
+	Reason string
+	// Name and Email are shown for the person.
+	Name, Email string
+}
+
+// Preview returns the result of a login with claims, the JSON object of an ID token.
+// people are the tenant's, whose roles may be set by hand. It checks neither a signature nor
+// times. The error is fault.Invalid for claims that cannot be read.
+func (p *Provider) Preview(payload []byte, people []Operator) (Admission, error) {
+	c, err := readClaims(payload)
+	if err != nil || c.subject == "" {
+		return Admission{}, fault.New(fault.Invalid, "invalid claims: give the JSON object of an ID token, with sub")
+	}
+	a := Admission{Name: c.shownName(), Email: c.verifiedEmail()}
+	var person Operator
+	for _, o := range people {
+		if o.Issuer == p.Issuer && o.Subject == c.subject {
+			person = o
+		}
+	}
+	forUs := len(c.audience) == 0 || slices.ContainsFunc([]string{p.Audience, p.WebClientID}, func(of string) bool { return of != "" && slices.Contains(c.audience, of) })
+	role, value := p.roleOf(c)
+	switch err := p.admits(c); {
+	case c.issuer != "" && c.issuer != p.Issuer:
+		a.Reason = "the issuer in the claims is not that of the provider"
+	case !forUs:
+		a.Reason = "the audience in the claims is neither that of the provider nor its web client"
+	case err != nil:
+		a.Reason = err.Error()
+	case person.Disabled:
+		a.Reason = errDisabled.Error()
+	case person.RoleSet != "":
+		a.Role, a.Reason = person.RoleSet, "set by hand for this person"
+	case role == "":
+		a.Reason = errNoRole.Error()
+	case value == "":
+		a.Role, a.Reason = role, "the default role of the provider"
+	default:
+		a.Role, a.Reason = role, "the claim "+p.RoleClaim+" has "+value
+	}
+	return a, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -233,4 +235,32 @@ func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, no
 		of.tokenHash = token[:]
 	}
 	return code, expiresAt, insertCode(ctx, tx, of, hash, expiresAt)
+}
+
+// NewOwnerLoginCode returns a code that opens one browser session for an owner of a
+// tenant, in a transaction of its scope. It is for those who have the database while the
+// owner's issuer does not answer. name is the name, the address or the id of the person; ""
+// means the only owner. The error is fault.NotFound if there is no such owner, and
+// fault.Invalid if there are several.
+func NewOwnerLoginCode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, now time.Time) (of Operator, code Token, expiresAt time.Time, err error) {
+	people, err := Operators(ctx, tx, tenant)
+	if err != nil {
+		return of, code, expiresAt, err
+	}
+	issuers, err := Providers(ctx, tx, tenant)
+	if err != nil {
+		return of, code, expiresAt, err
+	}
+	owners := slices.DeleteFunc(people, func(o Operator) bool {
+		configured := slices.ContainsFunc(issuers, func(p Provider) bool { return p.Issuer == o.Issuer })
+		return !configured || o.Disabled || o.Effective() != RoleOwner || name != "" && name != o.Name && name != o.Email && name != o.ID.String()
+	})
+	switch len(owners) {
+	case 0:
+		return of, code, expiresAt, fault.New(fault.NotFound, "no such owner who logs in at an issuer of the tenant; make a token with `countersign token create --role owner`")
+	case 1:
+		code, expiresAt, err = NewLoginCode(ctx, tx, owners[0].principal(tenant), "", now)
+		return owners[0], code, expiresAt, err
+	}
+	return of, code, expiresAt, fault.New(fault.Invalid, "the tenant has %d such owners; give the address or the id of one", len(owners))
 }

@@ -132,7 +132,8 @@ func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Princip
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Principal{}, err
 	}
-	name, email, role := c.shownName(), c.verifiedEmail(), p.roleOf(c)
+	name, email := c.shownName(), c.verifiedEmail()
+	role, _ := p.roleOf(c)
 	switch {
 	case !known && role == "":
 		return Principal{Tenant: p.tenant}, errNoRole
