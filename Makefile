@@ -167,6 +167,10 @@ bench: build postgres ## Measure against River in the same run
 chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
 	$(GO) run -C bench ./chaos
 
+.PHONY: drill
+drill: build postgres ## Copy, restore and move a database under load: no copy may send anything
+	scripts/drill.sh
+
 .PHONY: kube
 kube: build ## Check deploy/k8s: rules, reachability, a real API server, roll-outs; the first time builds Kubernetes (16 minutes of processor time)
 	@dir=$$(scripts/kube.sh) || { dir=; echo "no control plane: not proved are admission, validation by the API server, custom resources and roll-outs"; }; \

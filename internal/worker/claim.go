@@ -39,10 +39,10 @@ type claimedBatch struct {
 	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.OpenBreaker
 	// lost are the items whose calls were made before, under another id, and lost in a
-	// failover. askUntil is the time before which proposals of class once need a person.
-	lost     map[envelope.ActionID]fence.Lost
-	askUntil time.Time
-	probes   map[breaker.Source]bool
+	// failover. guard has the time in which proposals of class once need a person.
+	lost   map[envelope.ActionID]fence.Lost
+	guard  *fence.Guard
+	probes map[breaker.Source]bool
 	// checked is the result of the checks of the items.
 	checked checkedItems
 }
@@ -69,7 +69,7 @@ func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.Cla
 	if c.items, err = outbox.Claim(ctx, tx, c.mark, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
 		return c, err
 	}
-	if c.askUntil = p.guard.AskUntil(); p.guard.Lost() {
+	if c.guard = p.guard; p.guard.Lost() {
 		if c.lost, err = fence.FindLost(ctx, tx, c.items); err != nil {
 			return c, err
 		}
@@ -264,7 +264,7 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if r := recheckPolicy(it, c.actions[i], c.votes[it.Action]); r.settle != nil || r.needsApproval != nil {
 		return r
 	}
-	if a := c.actions[i]; it.Effect == envelope.EffectOnce && it.Approval == envelope.ApprovalAuto && it.CreatedAt.Before(c.askUntil) && a.Tool != nil {
+	if a := c.actions[i]; it.Effect == envelope.EffectOnce && it.Approval == envelope.ApprovalAuto && c.guard.Asks(it.CreatedAt) && a.Tool != nil {
 		return recheckResult{needsApproval: &needsApproval{a.Tool, a.Recheck(), noteRecovered}}
 	}
 	facts, probe := c.facts(i)

@@ -227,7 +227,8 @@ func TestARecoveredDatabaseAsksAboutNewActions(t *testing.T) {
 	y := newFixture(t)
 	y.submit(toolRead, 1)
 	y.work()
-	y.exec("UPDATE fence SET ask_until = now() + interval '1 hour'")
+	before := y.submit(toolOnce, 1)[0]
+	y.exec("UPDATE fence SET ask_from = now(), ask_until = now() + interval '1 hour'")
 	once, keyed := y.submit(toolOnce, 1)[0], y.submit(toolKeyed, 1)[0]
 
 	y.work()
@@ -236,7 +237,7 @@ func TestARecoveredDatabaseAsksAboutNewActions(t *testing.T) {
 	if v.Envelope.Approval != envelope.ApprovalRequired || !strings.Contains(v.DecisionNote, "recovered") || y.effects(once) != 0 {
 		t.Errorf("a new action of class once is %s (%s), with %d effects", v.Envelope.Approval, v.DecisionNote, y.effects(once))
 	}
-	if y.effects(keyed) != 1 {
-		t.Error("an action of class keyed needs a person too")
+	if y.effects(keyed) != 1 || y.effects(before) != 1 {
+		t.Error("an action of class keyed, or one of before the recovery, needs a person too")
 	}
 }

@@ -81,9 +81,9 @@ type Status struct {
 	SameServer bool
 	// Since is when the state changed.
 	Since time.Time
-	// AskUntil is the time before which proposals of class once need a person; zero
-	// for none.
-	AskUntil time.Time
+	// AskFrom and AskUntil bound the time in which proposals of class once need a person;
+	// zero for none.
+	AskFrom, AskUntil time.Time
 	// Lost counts the lost calls whose actions are not there.
 	Lost int64
 }

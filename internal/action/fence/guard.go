@@ -46,10 +46,11 @@ type Guard struct {
 	loops  loops
 	calls  calls
 	// epoch is the epoch in which this process may claim; 0 for none.
-	epoch    atomic.Int64
-	askUntil atomic.Int64
-	lost     atomic.Bool
-	wake     chan struct{}
+	epoch atomic.Int64
+	// asks is the time in which proposals of class once need a person.
+	asks atomic.Pointer[period]
+	lost atomic.Bool
+	wake chan struct{}
 
 	// The rest belongs to the goroutine that checks.
 	database uuid.UUID
@@ -81,8 +82,15 @@ func (g *Guard) Load() error {
 	return err
 }
 
-// AskUntil returns the time before which proposals of class once need a person.
-func (g *Guard) AskUntil() time.Time { return time.UnixMicro(g.askUntil.Load()) }
+// period is a time with an end.
+type period struct{ from, until time.Time }
+
+// Asks reports whether a proposal of class once of a time needs a person, because it may
+// repeat one that was lost.
+func (g *Guard) Asks(proposed time.Time) bool {
+	p := g.asks.Load()
+	return p != nil && !proposed.Before(p.from) && proposed.Before(p.until)
+}
 
 // Lost reports whether there are lost calls whose actions the database does not have.
 func (g *Guard) Lost() bool { return g.lost.Load() }
@@ -255,7 +263,7 @@ func (g *Guard) tell(ctx context.Context, lost bool) error {
 // open lets the process claim.
 func (g *Guard) open(s Status) {
 	g.database = s.Database
-	g.askUntil.Store(s.AskUntil.UnixMicro())
+	g.asks.Store(&period{s.AskFrom, s.AskUntil})
 	g.lost.Store(s.Lost > 0)
 	g.epoch.Store(s.Epoch)
 	g.shown = ""

@@ -62,7 +62,7 @@ func voidApprovals(ctx context.Context, tx pgx.Tx, by envelope.Actor) error {
 func reopen(ctx context.Context, tx pgx.Tx, r Recovery) (uuid.UUID, error) {
 	q := dbsqlc.New()
 	var ask *time.Time
-	if r.AskFor > 0 {
+	if r.AskFor > 0 && !r.Moved {
 		s, err := read(ctx, tx, uuid.Nil)
 		if err != nil {
 			return uuid.Nil, err

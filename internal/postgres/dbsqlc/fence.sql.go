@@ -47,7 +47,7 @@ const fenceRecover = `-- name: FenceRecover :one
 UPDATE fence f
 SET database_id = gen_random_uuid(), recovered_from = f.database_id, epoch = f.epoch + 1, state = 'open', reason = '', detail = '',
     system_id = s.system_id, database_oid = s.database_oid, timeline = s.timeline, started = s.started, changed_at = now(),
-    ask_until = $1::timestamptz, recovery_by = '', recovery_at = NULL
+    ask_from = now(), ask_until = $1::timestamptz, recovery_by = '', recovery_at = NULL
 FROM server_identity() s
 RETURNING f.database_id
 `
