@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -115,6 +116,8 @@ type notices struct {
 	// pending is what the current transaction announced.
 	pending []Notice
 	sender  *noticeSender
+	// unreplicated counts the commits that stopped waiting for a standby.
+	unreplicated atomic.Int64
 }
 
 // noticesKey is the key of a connection's notices in its custom data.

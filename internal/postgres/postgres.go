@@ -135,12 +135,11 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 		return err
 	}
 	done = true
-	announce := announced.take()
-	conn := tx.Conn()
+	announce, lost := announced.take(), announced.commits()
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
-	if unreplicated(conn) {
+	if lost() {
 		return errUnreplicated()
 	}
 	announce()

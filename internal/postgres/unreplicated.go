@@ -1,37 +1,31 @@
 package postgres
 
 import (
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// unreplicatedKey is the key, in a connection's custom data, of whether its last commit
-// stopped waiting for a synchronous standby.
-const unreplicatedKey = "countersign unreplicated"
-
 // syncWait is the function of PostgreSQL that warns when a commit stops waiting for a
 // standby, because the wait was cancelled: the text of the warning is translated.
 const syncWait = "SyncRepWaitForLSN"
 
-// noteUnreplicated records a commit that a failover may lose.
+// noteUnreplicated counts a commit that a failover may lose.
 func noteUnreplicated(conn *pgconn.PgConn, notice *pgconn.Notice) {
-	if notice.Routine == syncWait {
-		conn.CustomData()[unreplicatedKey] = true
+	if n, ok := conn.CustomData()[noticesKey].(*notices); ok && notice.Routine == syncWait {
+		n.unreplicated.Add(1)
 	}
 }
 
-// unreplicated reports whether the last commit of a connection may be lost in a failover,
-// though PostgreSQL committed it.
-func unreplicated(conn *pgx.Conn) bool {
-	if conn == nil {
-		return false
+// commits returns a function that reports whether the next commit of the connection may
+// be lost in a failover, though PostgreSQL committed it. It is called before the commit,
+// after which the connection may be in use by another transaction.
+func (n *notices) commits() (lost func() bool) {
+	if n == nil {
+		return func() bool { return false }
 	}
-	data := conn.PgConn().CustomData()
-	_, noted := data[unreplicatedKey]
-	delete(data, unreplicatedKey)
-	return noted
+	before := n.unreplicated.Load()
+	return func() bool { return n.unreplicated.Load() != before }
 }
 
 // errUnreplicated is the error of such a commit: its outcome is as uncertain as if the
