@@ -61,7 +61,7 @@ func TestRoutesAndContractAgree(t *testing.T) {
 // aboutCaller reports whether an operation is about the caller itself, which takes
 // no scope.
 func aboutCaller(operation string) bool {
-	return slices.Contains([]string{"getMe", "touchSession", "createLoginCode", "listMySessions", "endMySession"}, operation)
+	return slices.Contains([]string{"getMe", "touchSession", "createLoginCode", "listMySessions", "endMySession", "showProgramRequest"}, operation)
 }
 
 func TestExamplesFitTheContract(t *testing.T) {
@@ -209,6 +209,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listMySessions":          {"GET", "/api/v1/me/sessions?limit=2", nil, 200},
 		"endMySession":            {"DELETE", "/api/v1/me/sessions/" + uuid.NewString(), nil, 404},
 		"createLoginCode":         {"POST", "/api/v1/login-codes", nil, 201},
+		"showProgramRequest":      {"POST", "/auth/program", object{"request": "r"}, 404},
+		"consentToProgram":        {"POST", "/auth/consent", object{"request": "r", "agree": true}, 404},
 		"getLoginOptions":         {"GET", "/auth/options?organisation=acme", nil, 200},
 		"startLogin":              {"GET", "/auth/login?provider=acme", nil, 303},
 		"finishLogin":             {"GET", "/auth/callback?state=x&code=y&session_state=z", nil, 303},
