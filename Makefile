@@ -168,7 +168,7 @@ chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count 
 	$(GO) run -C bench ./chaos
 
 .PHONY: drill
-drill: build postgres ## Copy, restore and move a database under load: no copy may send anything
+drill: build postgres ## Copy, restore and move a database with due actions: no copy may send anything
 	scripts/drill.sh
 
 .PHONY: kube
