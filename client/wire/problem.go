@@ -78,7 +78,7 @@ const (
 	// CodeExpired means that the time to decide is over.
 	CodeExpired ProblemCode = "expired"
 	// CodeExternalIDTaken means that another envelope has the external_id, perhaps
-	// one that you may not see.
+	// one that you may not see; choose another, or give each agent's token a prefix.
 	CodeExternalIDTaken ProblemCode = "external_id_taken"
 	// CodeMayHaveHappened means that the action may have had its effect.
 	CodeMayHaveHappened ProblemCode = "may_have_happened"
