@@ -4,10 +4,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
@@ -15,10 +12,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal starts an orderly end; later ones have their usual effect,
-	// so that a second one forces it.
-	context.AfterFunc(ctx, stop)
+	ctx := config.UntilSignal()
 	environ := config.TakeEnviron()
 	config.CollectSeldom(environ)
 	os.Exit(cli.Run(ctx, os.Args[1:], command.System{
