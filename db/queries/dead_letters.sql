@@ -1,5 +1,5 @@
 -- name: DeadLetterSelect :many
--- The letters of a bulk request, those with the oldest envelopes first.
+-- The dead letters of a bulk request, those with the oldest envelopes first.
 SELECT d.action_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -19,7 +19,7 @@ LIMIT @most::bigint;
 SELECT now()::timestamptz AS now;
 
 -- name: DeadLetterLock :one
--- Locks a letter whose outcome a person records. Of two concurrent requests the
+-- Locks a dead letter whose outcome a person records. Of two concurrent requests the
 -- second waits, and then finds none.
 SELECT d.reason, d.attempt, d.reconcile_attempts
 FROM dead_letters d
@@ -59,9 +59,9 @@ JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[]);
 
 -- name: DeadLetterDelete :many
--- Deletes letters that are replayed or given up. They are locked in the order of
+-- Deletes dead letters that are replayed or given up. They are locked in the order of
 -- their ids: of two concurrent requests one waits for the other and finds none
--- of its letters.
+-- of its dead letters.
 WITH chosen AS MATERIALIZED (
     SELECT d.tenant_id, d.action_id
     FROM dead_letters d
@@ -75,7 +75,7 @@ WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason;
 
 -- name: DeadLetterCount :many
--- Counts letters by tool and reason.
+-- Counts dead letters by tool and reason.
 SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -91,7 +91,7 @@ GROUP BY a.source_id, a.tool_name, d.reason
 ORDER BY a.source_id, a.tool_name, d.reason;
 
 -- name: DeadLetterSummary :many
--- The newest letters that a filter selects, counted by common properties.
+-- The newest dead letters that a filter selects, counted by common properties.
 WITH counted AS MATERIALIZED (
     SELECT a.source_id, a.tool_name, d.reason, coalesce(d.code, '') AS code, d.created_at
     FROM dead_letters d
@@ -115,7 +115,7 @@ LIMIT @groups::bigint;
 
 -- name: DeadLetterReconcileClaim :many
 -- Claims dead letters whose reconciling read is due, and postpones the next one.
--- FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Letters
+-- FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Dead letters
 -- wait while their tenant or everything is paused: no bucket is named '', so
 -- pause_covers reports only those pauses. tools.reconcile is NULL if the tool or
 -- its rule was deleted.
@@ -149,7 +149,7 @@ SET last_result = @result::text,
 WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id AND d.reconcile_attempts = @tries;
 
 -- name: DeadLetterReconcilePlan :execrows
--- Plans reconciling reads for the letters of a tool whose rule was set, or
+-- Plans reconciling reads for the dead letters of a tool whose rule was set, or
 -- cancels them if the rule was removed.
 UPDATE dead_letters d
 SET reconcile_attempts = 0, last_result = NULL, reconcile_at = CASE WHEN @wanted::boolean THEN now() END

@@ -162,14 +162,15 @@ func refuse(c net.Conn) {
 	_ = c.Close()
 }
 
-// addressKey returns the key of a client's address. A /64 network of IPv6 counts
-// as one address.
-func addressKey(addr netip.Addr) key {
-	if addr.Is6() {
-		network, _ := addr.Prefix(64) // fails only for lengths that no address has
-		return key{boundAddress, network.String()}
-	}
-	return key{boundAddress, addr.String()}
+// addressKey returns the key of a client's address.
+func addressKey(addr netip.Addr) key { return key{boundAddress, Network(addr).String()} }
+
+// Network returns the addresses that count as one client: an IPv4 address, or the /64
+// network of an IPv6 address.
+func Network(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap()
+	network, _ := addr.Prefix(min(addr.BitLen(), 64)) // fails only for lengths that no address has
+	return network
 }
 
 // connection is an open, counted connection.

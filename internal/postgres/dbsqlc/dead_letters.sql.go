@@ -59,7 +59,7 @@ type DeadLetterCountRow struct {
 	Entries  int64
 }
 
-// Counts letters by tool and reason.
+// Counts dead letters by tool and reason.
 func (q *Queries) DeadLetterCount(ctx context.Context, db DBTX, arg *DeadLetterCountParams) ([]DeadLetterCountRow, error) {
 	rows, err := db.Query(ctx, deadLetterCount,
 		arg.TenantID,
@@ -120,9 +120,9 @@ type DeadLetterDeleteRow struct {
 	Reason   string
 }
 
-// Deletes letters that are replayed or given up. They are locked in the order of
+// Deletes dead letters that are replayed or given up. They are locked in the order of
 // their ids: of two concurrent requests one waits for the other and finds none
-// of its letters.
+// of its dead letters.
 func (q *Queries) DeadLetterDelete(ctx context.Context, db DBTX, arg *DeadLetterDeleteParams) ([]DeadLetterDeleteRow, error) {
 	rows, err := db.Query(ctx, deadLetterDelete, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -248,7 +248,7 @@ type DeadLetterLockRow struct {
 	ReconcileAttempts int32
 }
 
-// Locks a letter whose outcome a person records. Of two concurrent requests the
+// Locks a dead letter whose outcome a person records. Of two concurrent requests the
 // second waits, and then finds none.
 func (q *Queries) DeadLetterLock(ctx context.Context, db DBTX, arg *DeadLetterLockParams) (DeadLetterLockRow, error) {
 	row := db.QueryRow(ctx, deadLetterLock, arg.TenantID, arg.ActionID)
@@ -359,7 +359,7 @@ type DeadLetterReconcileClaimRow struct {
 }
 
 // Claims dead letters whose reconciling read is due, and postpones the next one.
-// FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Letters
+// FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Dead letters
 // wait while their tenant or everything is paused: no bucket is named ”, so
 // pause_covers reports only those pauses. tools.reconcile is NULL if the tool or
 // its rule was deleted.
@@ -440,7 +440,7 @@ type DeadLetterReconcilePlanParams struct {
 	Tool     string
 }
 
-// Plans reconciling reads for the letters of a tool whose rule was set, or
+// Plans reconciling reads for the dead letters of a tool whose rule was set, or
 // cancels them if the rule was removed.
 func (q *Queries) DeadLetterReconcilePlan(ctx context.Context, db DBTX, arg *DeadLetterReconcilePlanParams) (int64, error) {
 	result, err := db.Exec(ctx, deadLetterReconcilePlan,
@@ -486,7 +486,7 @@ type DeadLetterSelectParams struct {
 	Most           int64
 }
 
-// The letters of a bulk request, those with the oldest envelopes first.
+// The dead letters of a bulk request, those with the oldest envelopes first.
 func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetterSelectParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, deadLetterSelect,
 		arg.TenantID,
@@ -586,7 +586,7 @@ type DeadLetterSummaryRow struct {
 	Counted  int64
 }
 
-// The newest letters that a filter selects, counted by common properties.
+// The newest dead letters that a filter selects, counted by common properties.
 func (q *Queries) DeadLetterSummary(ctx context.Context, db DBTX, arg *DeadLetterSummaryParams) ([]DeadLetterSummaryRow, error) {
 	rows, err := db.Query(ctx, deadLetterSummary,
 		arg.Groups,

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 const (
@@ -27,7 +27,8 @@ const (
 
 	maxRedirects = 10
 	maxURL       = 1000
-	maxProgram   = 100
+	// maxProgram bounds a program's name in bytes.
+	maxProgram = 100
 )
 
 var noTenant envelope.TenantID
@@ -88,7 +89,7 @@ func (s *Server) registered(w http.ResponseWriter, r *http.Request) (client, err
 
 // newClient checks the metadata of a program.
 func newClient(body registration) (client, error) {
-	c := client{Name: readable(body.Name), Redirects: body.RedirectURIs}
+	c := client{Name: identity.Plain(body.Name, maxProgram), Redirects: body.RedirectURIs}
 	if len(c.Redirects) == 0 || len(c.Redirects) > maxRedirects {
 		return client{}, refusal{"invalid_redirect_uri", "redirect_uris must have 1 to 10 addresses"}
 	}
@@ -98,21 +99,6 @@ func newClient(body registration) (client, error) {
 		}
 	}
 	return c, nil
-}
-
-// readable returns a name without characters that do not show, of at most maxProgram
-// runes.
-func readable(name string) string {
-	name = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, name))
-	if runes := []rune(name); len(runes) > maxProgram {
-		return string(runes[:maxProgram])
-	}
-	return name
 }
 
 // mayRedirect reports whether a program may have browsers sent to an address: https

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/listen"
 )
 
 const (
@@ -26,24 +26,17 @@ type limits struct {
 
 func newLimits() *limits { return &limits{known: make(map[netip.Prefix]*rate.Limiter)} }
 
-// allow reports whether an address may make another request. IPv6 addresses count
-// by their /64 network.
-func (l *limits) allow(address string) bool {
-	at, _ := netip.ParseAddr(address) // addresses that cannot be read count as one
-	bits := at.BitLen()
-	if at.Is6() && !at.Is4In6() {
-		bits = 64
-	}
-	of, _ := at.Unmap().Prefix(min(bits, at.Unmap().BitLen()))
+// allow reports whether a network may make another request.
+func (l *limits) allow(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.known[of]
+	one := l.known[from]
 	if one == nil {
 		if len(l.known) >= maxAddresses {
 			clear(l.known)
 		}
 		one = rate.NewLimiter(perSecond, burst)
-		l.known[of] = one
+		l.known[from] = one
 	}
 	return one.Allow()
 }
@@ -51,7 +44,7 @@ func (l *limits) allow(address string) bool {
 // limited wraps a handler that anybody may call.
 func (s *Server) limited(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.limits.allow(execution.OriginOf(r, execution.ViaAPI, "", s.cfg.TrustedProxies).IP) {
+		if !s.limits.allow(listen.Network(listen.ClientOf(r, s.cfg.TrustedProxies))) {
 			w.Header().Set("Retry-After", "5")
 			writeJSON(w, http.StatusTooManyRequests, refusal{"temporarily_unavailable", "too many requests from this address; try again in some seconds"})
 			return

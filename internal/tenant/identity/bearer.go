@@ -207,7 +207,7 @@ func readClaims(payload []byte) (*claims, error) {
 // the expiry of the token. The error is ErrToken.
 func (c *claims) check(p *Provider, now time.Time) (until time.Time, err error) {
 	const maxSubject = 255 // as OpenID Connect has it
-	if c.subject == "" || plain(c.subject, maxSubject) != c.subject || len(c.events) > 0 || c.expiry == nil {
+	if c.subject == "" || Plain(c.subject, maxSubject) != c.subject || len(c.events) > 0 || c.expiry == nil {
 		return until, ErrToken
 	}
 	until, ok := instant(*c.expiry)
@@ -256,7 +256,7 @@ func (c *claims) verifiedEmail() string {
 	if v := string(c.verified); v != "true" && v != `"true"` {
 		return ""
 	}
-	if strings.Count(c.email, "@") != 1 || plain(c.email, maxName) != c.email || strings.ContainsAny(c.email, " \"(),:;<>[]\\") {
+	if strings.Count(c.email, "@") != 1 || Plain(c.email, maxName) != c.email || strings.ContainsAny(c.email, " \"(),:;<>[]\\") {
 		return ""
 	}
 	return c.email
@@ -265,7 +265,7 @@ func (c *claims) verifiedEmail() string {
 // shownName returns the display name of the subject.
 func (c *claims) shownName() string {
 	for _, text := range []string{c.name, c.userName, c.verifiedEmail(), c.subject} {
-		if name := plain(text, maxName); name != "" {
+		if name := Plain(text, maxName); name != "" {
 			return name
 		}
 	}

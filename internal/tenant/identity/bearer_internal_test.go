@@ -45,7 +45,7 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		_ = c.texts(at)
-		if name := c.shownName(); name == "" || len(name) > maxName || plain(name, maxName) != name {
+		if name := c.shownName(); name == "" || len(name) > maxName || Plain(name, maxName) != name {
 			t.Errorf("shownName() = %q", name)
 		}
 		if role, _ := (&Provider{RoleClaim: at, Roles: map[string]Role{"a": RoleAdmin}, DefaultRole: RoleViewer}).roleOf(c); role.rank() < RoleViewer.rank() {

@@ -91,7 +91,7 @@ func (p Principal) Grant() wire.TokenGrant {
 
 func (g Grant) check() error {
 	switch {
-	case g.Name == "" || len(g.Name) > maxName || plain(g.Name, maxName) != g.Name:
+	case g.Name == "" || len(g.Name) > maxName || Plain(g.Name, maxName) != g.Name:
 		return fault.New(fault.Invalid, "a token's name is 1 to 200 bytes long, without line breaks or other invisible characters")
 	case !g.Role.Valid():
 		return fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent")
@@ -248,7 +248,7 @@ func (o Operator) principal(tenant envelope.TenantID) Principal {
 func (o Operator) check() error {
 	const maxText = 500
 	switch {
-	case o.Name == "" || len(o.Name) > maxName || plain(o.Name, maxName) != o.Name:
+	case o.Name == "" || len(o.Name) > maxName || Plain(o.Name, maxName) != o.Name:
 		return fault.New(fault.Invalid, "a person's name is 1 to 200 bytes long, without line breaks or other invisible characters")
 	case o.RoleSet != "" && o.RoleSet.rank() == 0:
 		return fault.New(fault.Invalid, "a person's role is owner, admin, operator or viewer")
@@ -258,7 +258,7 @@ func (o Operator) check() error {
 		return fault.New(fault.Invalid, "a person in Slack is a team and a user; give both or neither")
 	}
 	for _, text := range []string{o.Email, o.Issuer, o.Subject, o.SlackTeam, o.SlackUser} {
-		if len(text) > maxText || plain(text, maxText) != text {
+		if len(text) > maxText || Plain(text, maxText) != text {
 			return fault.New(fault.Invalid, "a person's e-mail address, issuer, subject and Slack ids are at most 500 bytes long, without invisible characters")
 		}
 	}
@@ -313,9 +313,9 @@ func (p Principal) MayTrust(issuer Provider) error {
 	return nil
 }
 
-// plain makes untrusted text fit for display as a name: it removes invisible
+// Plain makes untrusted text fit for display as a name: it removes invisible
 // characters and truncates it at a character to most bytes.
-func plain(text string, most int) string {
+func Plain(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsGraphic(r) {
 			return -1

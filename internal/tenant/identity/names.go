@@ -120,7 +120,7 @@ func (n Names) check() error {
 			return fault.New(fault.Invalid, "automations, employees and sessions are 1 to %d each; leave them out for none", most)
 		}
 	}
-	if p := n.ExternalIDPrefix; len(p) > maxPrefix || plain(p, maxPrefix) != p {
+	if p := n.ExternalIDPrefix; len(p) > maxPrefix || Plain(p, maxPrefix) != p {
 		return fault.New(fault.Invalid, "a prefix of external ids is 1 to %d bytes long, without invisible characters or spaces at its ends", maxPrefix)
 	}
 	if err := checkPatterns("automation", n.Automations); err != nil {
@@ -142,7 +142,7 @@ func checkPatterns(what string, patterns []string) error {
 	const maxBytes = 200
 	for i, text := range patterns {
 		id := strings.TrimSuffix(text, everyName)
-		if text == "" || len(text) > maxBytes || strings.Contains(id, everyName) || plain(text, maxBytes) != text {
+		if text == "" || len(text) > maxBytes || strings.Contains(id, everyName) || Plain(text, maxBytes) != text {
 			return fault.New(fault.Invalid, "%s %d is not an id of 1 to %d bytes, of which the last may be a star", what, i+1, maxBytes)
 		}
 	}

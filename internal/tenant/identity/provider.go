@@ -61,7 +61,7 @@ func (p *Provider) check() error {
 		return fault.New(fault.Invalid, "a role claim and the roles that its values stand for go together")
 	case len(p.WebClientID) > maxText || p.WebClientID == "" && len(p.WebClientSecret) > 0:
 		return fault.New(fault.Invalid, "a web client's id is at most 500 bytes long, and its secret needs the id")
-	case len(p.Label) > maxName || plain(p.Label, maxName) != p.Label:
+	case len(p.Label) > maxName || Plain(p.Label, maxName) != p.Label:
 		return fault.New(fault.Invalid, "a provider's label is at most 200 bytes long, without line breaks or other invisible characters")
 	case p.DefaultRole != "" && p.DefaultRole != RoleOperator && p.DefaultRole != RoleViewer:
 		return fault.New(fault.Invalid, "the default role must be operator or viewer; give higher roles by a claim or by hand")

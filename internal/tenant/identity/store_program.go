@@ -20,7 +20,7 @@ func insertProgramLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 		return err
 	}
 	return q.ProgramLoginInsert(ctx, tx, &dbsqlc.ProgramLoginInsertParams{
-		TenantID: tenant, TokenID: uuid.UUID(id), ClientID: p.ClientID, Program: plain(p.Program, maxName), RedirectUri: p.RedirectURI,
+		TenantID: tenant, TokenID: uuid.UUID(id), ClientID: p.ClientID, Program: Plain(p.Program, maxName), RedirectUri: p.RedirectURI,
 		Resource: p.Resource, CodeHash: code[:], CodeChallenge: p.Challenge, CodeExpiresAt: until,
 	})
 }

@@ -103,7 +103,7 @@ func recordRefusal(ctx context.Context, tx pgx.Tx, r refusal, reason error) erro
 	if r.provider != "" {
 		detail["provider"] = r.provider
 	}
-	if name := plain(r.subject, maxName); name != "" {
+	if name := Plain(r.subject, maxName); name != "" {
 		detail["subject"] = name
 	}
 	return audit.Write(ctx, tx, audit.Event{Tenant: r.who.Tenant, Kind: audit.LoginRefused, Actor: "login", Items: []audit.Item{{

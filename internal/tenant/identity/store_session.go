@@ -121,7 +121,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder
 	hash, is := made.Secret.hash(), made.Principal.Browser
 	p := &dbsqlc.WebSessionInsertParams{
 		TenantID: of.Tenant, SessionID: is.ID, SecretHash: hash[:], Via: string(via), Person: person, TokenHash: of.tokenHash,
-		IdleAt: is.IdleAt, ExpiresAt: is.ExpiresAt, Address: from.Address, Program: plain(from.Program, maxName),
+		IdleAt: is.IdleAt, ExpiresAt: is.ExpiresAt, Address: from.Address, Program: Plain(from.Program, maxName),
 	}
 	if of.tokenHash == nil {
 		p.OperatorID = &of.Operator
