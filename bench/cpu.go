@@ -132,15 +132,15 @@ func buildOther(ctx context.Context, other, dir, program string) (err error) {
 	return run(filepath.Join(source, "bench"), "go", "build", "-o", program, ".")
 }
 
-// measurements are the figures of a sample, in order.
-func measurements() []struct {
+// measurement is a figure of a sample.
+type measurement struct {
 	name, unit string
 	of         func(cost) float64
-} {
-	return []struct {
-		name, unit string
-		of         func(cost) float64
-	}{
+}
+
+// measurements are the figures of a sample, in order.
+func measurements() []measurement {
+	return []measurement{
 		{"processor time of Go", "µs", func(u cost) float64 { return u.GoCPU }},
 		{"processor time of PostgreSQL", "µs", func(u cost) float64 { return u.PostgresCPU }},
 		{"processor time of both", "µs", func(u cost) float64 { return u.GoCPU + u.PostgresCPU }},

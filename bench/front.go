@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +21,6 @@ import (
 
 	"github.com/countersign-dev/countersign/bench/machine"
 	"github.com/countersign-dev/countersign/bench/process"
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 const (
@@ -54,56 +50,29 @@ func measureHTTP(ctx context.Context, s *suite) error {
 		if err := addMCP(ctx, h, h.tenant, "slow", server.URL); err != nil {
 			return err
 		}
-		if err := h.setMode(ctx, envelope.ModeAllow); err != nil {
-			return err
-		}
-		token, err := h.owner(ctx)
-		if err != nil {
-			return err
-		}
-		dir, err := os.MkdirTemp("", "countersign-http-")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		api, err := process.StartAPI(ctx, dir, h.url, "COUNTERSIGN_ADDRESS_CONNECTIONS="+manyConnections, "COUNTERSIGN_TOKEN_CONNECTIONS="+manyConnections)
-		if err != nil {
-			return err
-		}
-		defer api.Child.Stop(process.StopGrace)
-		s.rep.note("load before: %s", machine.Load())
-		caller := &restCaller{base: api.Base, token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: proposers}}}
-		if err := proposeSingly(ctx, s, h.pool, caller); err != nil {
-			return err
-		}
-		fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: h.workerConfig()})
-		if err != nil {
-			return err
-		}
-		return whileRunning(ctx, fleet.Run, func() error {
-			if err := process.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-				left, err := h.left(ctx, 0)
-				return left == 0, err
-			}); err != nil {
+		return h.withAPI(ctx, func(api *process.API, token string) error {
+			s.rep.note("load before: %s", machine.Load())
+			caller := &restCaller{base: api.Base, token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: proposers}}}
+			if err := proposeSingly(ctx, s, h.pool, caller); err != nil {
 				return err
 			}
-			if err := caller.waits(ctx, s.rep); err != nil {
-				return err
-			}
-			if err := caller.decisions(ctx, h, s.rep, called); err != nil {
-				return err
-			}
-			if err := callTools(ctx, s.rep, server.URL, api.Base, token); err != nil {
-				return err
-			}
-			if err := callInSessions(ctx, s.rep, api.Base, token); err != nil {
-				return err
-			}
-			if err := caller.reads(ctx, s.rep); err != nil {
-				return err
-			}
-			return caller.idle(ctx, h, s.rep, api)
-		})
+			return h.whileFleet(ctx, peerWorkers, func() error {
+				for _, measure := range []func() error{
+					func() error { return untilNone(ctx, h.pool, outboxLeft) },
+					func() error { return caller.waits(ctx, s.rep) },
+					func() error { return caller.decisions(ctx, h, s.rep, called) },
+					func() error { return callTools(ctx, s.rep, server.URL, api.Base, token) },
+					func() error { return callInSessions(ctx, s.rep, api.Base, token) },
+					func() error { return caller.reads(ctx, s.rep) },
+					func() error { return caller.idle(ctx, h, s.rep, api) },
+				} {
+					if err := measure(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}, "COUNTERSIGN_ADDRESS_CONNECTIONS="+manyConnections, "COUNTERSIGN_TOKEN_CONNECTIONS="+manyConnections)
 	})
 }
 
@@ -174,7 +143,7 @@ func (c *restCaller) reads(ctx context.Context, rep *report) error {
 			return err
 		}
 		rep.aimed("GET "+strings.ReplaceAll(read.path, listed.Items[0].Envelope.ActionID, "{id}")+", "+strconv.Itoa(readers)+" in flight", "/s", rate, read.aim,
-			map[string]float64{"p50_ms": quantile(took, 50), "p99_ms": quantile(took, 99)})
+			quantilesMS(took))
 	}
 	return nil
 }
@@ -246,24 +215,12 @@ func callTools(ctx context.Context, rep *report, direct, base, token string) err
 	through := make(map[string][2][]float64)
 	rates := make(map[string]float64)
 	for name, to := range map[string]struct{ url, tool string }{"direct": {direct, "slow"}, "front": {base + "/mcp", "slow__slow"}} {
-		sessions := make([]*mcp.ClientSession, agents)
-		for i := range sessions {
-			client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-			session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: to.url, HTTPClient: bearer(token)}, nil)
-			if err != nil {
-				return fmt.Errorf("connect to %s: %w", name, err)
-			}
-			defer func() { _ = session.Close() }()
-			sessions[i] = session
+		sessions, done, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: to.url, HTTPClient: bearer(token)})
+		defer done()
+		if err != nil {
+			return err
 		}
-		call := func(ctx context.Context, caller int) (float64, error) {
-			began := time.Now()
-			res, err := sessions[caller].CallTool(ctx, &mcp.CallToolParams{Name: to.tool, Arguments: map[string]any{"id": uuid.NewString()}})
-			if err == nil && res.IsError {
-				err = fmt.Errorf("the %s call failed: %+v", name, res.Content)
-			}
-			return float64(time.Since(began).Microseconds()) / 1000, err
-		}
+		call := callTool(sessions, to.tool)
 		one, _, err := several(ctx, 1, singly, call)
 		if err != nil {
 			return err
@@ -281,6 +238,38 @@ func callTools(ctx context.Context, rep *report, direct, base, token string) err
 	rep.aimed(strconv.Itoa(agents)+" MCP calls in flight, p50", "ms", quantile(front[1], 50), 15, map[string]float64{"direct_ms": quantile(straight[1], 50)})
 	rep.against("direct", strconv.Itoa(agents)+" MCP calls in flight", "/s", []float64{rates["front"]}, []float64{rates["direct"]}, nil)
 	return nil
+}
+
+// connect opens n sessions of MCP, each with a client of its own. done closes them,
+// also after an error.
+func connect(ctx context.Context, n int, over mcp.StreamableClientTransport) (sessions []*mcp.ClientSession, done func(), err error) {
+	done = func() {
+		for _, session := range sessions {
+			_ = session.Close()
+		}
+	}
+	for i := range n {
+		client, transport := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil), over
+		session, err := client.Connect(ctx, &transport, nil)
+		if err != nil {
+			return sessions, done, fmt.Errorf("session %d of %s: %w", i, over.Endpoint, err)
+		}
+		sessions = append(sessions, session)
+	}
+	return sessions, done, nil
+}
+
+// callTool returns a function that calls a tool in the session of a caller, and
+// returns the duration in milliseconds.
+func callTool(sessions []*mcp.ClientSession, tool string) func(ctx context.Context, caller int) (float64, error) {
+	return func(ctx context.Context, caller int) (float64, error) {
+		began := time.Now()
+		res, err := sessions[caller].CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"id": uuid.NewString()}})
+		if err == nil && res.IsError {
+			err = fmt.Errorf("the call of %s in session %d failed: %+v", tool, caller, res.Content)
+		}
+		return float64(time.Since(began).Microseconds()) / 1000, err
+	}
 }
 
 // bearer returns an HTTP client that shows a token.
@@ -335,3 +324,9 @@ func several(ctx context.Context, callers, n int, call func(ctx context.Context,
 
 // quantile returns a percentile of sorted values.
 func quantile(sorted []float64, percent int) float64 { return sorted[(len(sorted)-1)*percent/100] }
+
+// quantilesMS are the median and the 99th percentile of sorted times, as a report
+// has them.
+func quantilesMS(sorted []float64) map[string]float64 {
+	return map[string]float64{"p50_ms": quantile(sorted, 50), "p99_ms": quantile(sorted, 99)}
+}

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	gomessage "github.com/emersion/go-message"
 	_ "github.com/emersion/go-message/charset" // so that the peer decodes texts too
 
+	"github.com/countersign-dev/countersign/bench/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -103,26 +103,8 @@ func readMails() ([][]byte, error) {
 	if len(mails) == 0 {
 		fmt.Println("    the corpus is not installed (make npm): the messages are generated")
 		for i := range 2000 {
-			mails = append(mails, generatedMail(i))
+			mails = append(mails, mailbox.Generate(seed, i).Raw)
 		}
 	}
 	return mails, nil
-}
-
-// generatedMail returns one of three kinds of messages.
-func generatedMail(i int) []byte {
-	header := fmt.Sprintf("From: Ann <ann%d@example.org>\r\nTo: bob@example.com\r\nSubject: Fence %d\r\n"+
-		"Date: Tue, 01 Jul 2025 10:52:37 +0200\r\nMessage-ID: <%d@example.org>\r\nMIME-Version: 1.0\r\n", i, i, i)
-	text := strings.Repeat("The fence is painted, and the gate will be done on Friday if the weather holds.\r\n", 10+i%40)
-	answer := text + "\r\nBest regards,\r\nAnn\r\n\r\nOn 1 Jul 2025, at 10:52, Bob wrote:\r\n> " + strings.ReplaceAll(text, "\n", "\n> ")
-	page := "<html><body><table bgcolor=\"#eeeeee\"><tr><td style=\"font-size:14px;color:#333\"><p>" +
-		strings.ReplaceAll(text, "\n", "</p><p style=\"margin:0;color:#333\">") + "<a href=\"https://example.org/a\">here</a></table>"
-	switch i % 3 {
-	case 0:
-		return []byte(header + "Content-Type: text/plain; charset=utf-8\r\n\r\n" + answer)
-	case 1:
-		return []byte(header + "Content-Type: text/html; charset=utf-8\r\n\r\n" + page)
-	}
-	return []byte(header + "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\n" + answer +
-		"\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + page + "\r\n--b--\r\n")
 }

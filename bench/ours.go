@@ -137,9 +137,12 @@ func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	return nil
 }
 
+// peerWorkers is the number of workers of River's own bench program.
+const peerWorkers = 2000
+
 // workerConfig has the peer's number of workers.
 func (h *environment) workerConfig() worker.PipelineConfig {
-	return worker.PipelineConfig{ID: "bench", Concurrency: 2000, Metrics: h.tel.Metrics, Log: h.tel.Log}
+	return worker.PipelineConfig{ID: "bench", Concurrency: peerWorkers, Metrics: h.tel.Metrics, Log: h.tel.Log}
 }
 
 func (h *environment) wake() {
@@ -156,6 +159,18 @@ func (h *environment) whileWorking(ctx context.Context, fn func() error) error {
 		h.poll.Store(&poll)
 		return p.Run(ctx)
 	}, fn)
+}
+
+// whileFleet runs a worker that makes so many calls at once, with a cache of its
+// own and all the work of its command, while fn runs.
+func (h *environment) whileFleet(ctx context.Context, concurrency int, fn func() error) error {
+	cfg := h.workerConfig()
+	cfg.Concurrency, cfg.Grace = concurrency, time.Second
+	fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
+	if err != nil {
+		return err
+	}
+	return whileRunning(ctx, fleet.Run, fn)
 }
 
 // whileRunning runs a worker while fn runs.

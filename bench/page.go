@@ -76,31 +76,19 @@ func measurePage(ctx context.Context, s *suite) error {
 		if err := h.preparePage(ctx); err != nil {
 			return err
 		}
-		dir, err := os.MkdirTemp("", "countersign-page-")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		api, err := process.StartAPI(ctx, dir, h.url)
-		if err != nil {
-			return err
-		}
-		defer api.Child.Stop(process.StopGrace)
-		token, err := h.owner(ctx)
-		if err != nil {
-			return err
-		}
 		var figures pageFigures
-		if err := h.whileWorking(ctx, func() error {
-			s.rep.note("load before: %s", machine.Load())
-			err := runSpeed(ctx, api.Base, token, &figures)
-			s.rep.note("load after: %s; Chromium %s", machine.Load(), figures.Chromium)
-			return err
-		}); err != nil {
-			return err
+		err := h.withAPI(ctx, func(api *process.API, token string) error {
+			return h.whileWorking(ctx, func() error {
+				s.rep.note("load before: %s", machine.Load())
+				err := runSpeed(ctx, api.Base, token, &figures)
+				s.rep.note("load after: %s; Chromium %s", machine.Load(), figures.Chromium)
+				return err
+			})
+		})
+		if err == nil {
+			reportPage(s.rep, figures)
 		}
-		reportPage(s.rep, figures)
-		return nil
+		return err
 	})
 }
 
@@ -151,6 +139,15 @@ func (h *environment) setMode(ctx context.Context, mode envelope.Mode) error {
 	return postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		return settings.PutMode(ctx, tx, h.tenant, "", "*", mode, "bench")
 	})
+}
+
+// withAPI calls fn with a process of the API, and a token of an owner.
+func (h *environment) withAPI(ctx context.Context, fn func(api *process.API, token string) error, env ...string) error {
+	token, err := h.owner(ctx)
+	if err != nil {
+		return err
+	}
+	return process.WithAPI(ctx, h.url, func(api *process.API) error { return fn(api, token) }, env...)
 }
 
 // owner returns a token of an owner, to whom no proposal limit applies.

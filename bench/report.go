@@ -86,6 +86,13 @@ func (r *report) aimed(name, unit string, value, aim float64, extra map[string]f
 	r.write(result{Name: name, Ours: value, Aim: aim, Unit: unit, Extra: extra})
 }
 
+// quantiles reports the median and the 99th percentile of times in milliseconds.
+func (r *report) quantiles(name string, took []float64) {
+	p50, p99 := quantiles(took)
+	r.single(name+", p50", "ms", p50, nil)
+	r.single(name+", p99", "ms", p99, nil)
+}
+
 func (r *report) note(format string, args ...any) { fmt.Printf("    "+format+"\n", args...) }
 
 func (r *report) write(res result) {

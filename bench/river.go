@@ -63,7 +63,7 @@ func newPeer(ctx context.Context, url string) (*peer, error) {
 	river.AddWorker(workers, &noop{worked: worked})
 	client, err := river.NewClient(driver, &river.Config{
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
-		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
+		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: peerWorkers}},
 		Workers: workers, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -18,10 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/proposal"
-	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 // sqlBatch is the number of envelopes in a transaction, and in a request.
@@ -77,37 +72,24 @@ func (h *environment) inBatches(n int, fn func([]json.RawMessage) error) error {
 }
 
 func rateOverAPI(ctx context.Context, h *environment, n int) (float64, error) {
-	dir, err := os.MkdirTemp("", "countersign-bench-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	api, err := process.StartAPI(ctx, dir, h.url)
-	if err != nil {
-		return 0, err
-	}
-	defer api.Child.Stop(process.StopGrace)
-	var made identity.Issued
-	err = postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) (err error) {
-		made, err = identity.Issue(ctx, tx, h.tenant, identity.Grant{Name: "bench", Role: identity.RoleOperator}, time.Now())
+	var rate float64
+	err := h.withAPI(ctx, func(api *process.API, token string) error {
+		c, err := client.New(api.Base, token, client.Config{})
+		if err != nil {
+			return err
+		}
+		rate, err = timed(n, func() error {
+			return h.inBatches(n, func(batch []json.RawMessage) error {
+				items, err := c.SubmitBatch(ctx, batch)
+				if err == nil && (len(items) != len(batch) || items[0].Problem != nil) {
+					err = fmt.Errorf("a batch was answered with %+v", items[:min(1, len(items))])
+				}
+				return err
+			})
+		})
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	c, err := client.New(api.Base, made.Token.Text(), client.Config{})
-	if err != nil {
-		return 0, err
-	}
-	return timed(n, func() error {
-		return h.inBatches(n, func(batch []json.RawMessage) error {
-			items, err := c.SubmitBatch(ctx, batch)
-			if err == nil && (len(items) != len(batch) || items[0].Problem != nil) {
-				err = fmt.Errorf("a batch was answered with %+v", items[:min(1, len(items))])
-			}
-			return err
-		})
-	})
+	return rate, err
 }
 
 const proposeMany = "SELECT countersign.propose_many($1)"
@@ -150,7 +132,6 @@ func take(ctx context.Context, taker *proposal.Taker) error {
 
 // sqlLatency proposes one envelope at a time in SQL, to an idle worker.
 func sqlLatency(ctx context.Context, s *suite, h *environment) error {
-	const samples, warm = 300, 20
 	called := make(chan time.Time, 1)
 	tools := toolServer(called)
 	defer tools.Close()
@@ -162,12 +143,6 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 		return err
 	}
 	defer done()
-	cfg := h.workerConfig()
-	cfg.Concurrency = 100
-	fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
-	if err != nil {
-		return err
-	}
 	propose := func(name string) func(ctx context.Context, i int) error {
 		return func(ctx context.Context, i int) error {
 			_, err := app.Exec(ctx, "SELECT countersign.propose($1)", touch(name, i))
@@ -175,8 +150,8 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 		}
 	}
 	var quiet, beside []float64
-	err = whileRunning(ctx, fleet.Run, func() (err error) {
-		if quiet, err = sample(ctx, called, warm+samples, propose("sql")); err != nil {
+	err = h.whileFleet(ctx, slowSlots, func() (err error) {
+		if quiet, err = sample(ctx, called, propose("sql")); err != nil {
 			return err
 		}
 		other, done, err := application.Connect(ctx, h.pool, h.tenant)
@@ -185,19 +160,15 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 		}
 		defer done()
 		return whileRunning(ctx, func(ctx context.Context) error { return flood(ctx, other) }, func() (err error) {
-			beside, err = sample(ctx, called, warm+samples, propose("beside"))
+			beside, err = sample(ctx, called, propose("beside"))
 			return err
 		})
 	})
 	if err != nil {
 		return err
 	}
-	p50, p99 := quantiles(quiet[warm:])
-	s.rep.single("commit in SQL → tool called, p50", "ms", p50, nil)
-	s.rep.single("commit in SQL → tool called, p99", "ms", p99, nil)
-	p50, p99 = quantiles(beside[warm:])
-	s.rep.single("beside refused proposals, p50", "ms", p50, nil)
-	s.rep.single("beside refused proposals, p99", "ms", p99, nil)
+	s.rep.quantiles("commit in SQL → tool called", quiet)
+	s.rep.quantiles("beside refused proposals", beside)
 	return nil
 }
 

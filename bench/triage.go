@@ -140,9 +140,7 @@ func triageLatency(s *suite) error {
 		model.Predict(model.Features(m, about, found))
 		took = append(took, time.Since(began).Seconds()*1000)
 	}
-	p50, p99 := quantiles(took)
-	s.rep.single("rules and models, p50", "ms", p50, nil)
-	s.rep.single("rules and models, p99", "ms", p99, nil)
+	s.rep.quantiles("rules and models", took)
 	s.rep.note("the slowest of %d took %.1f ms", len(took), slices.Max(took))
 	return nil
 }

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/bench/application"
 	"github.com/countersign-dev/countersign/bench/mailbox"
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
@@ -45,40 +44,23 @@ func (s *suite) triage(ctx context.Context, fn func(y *triage) error) error {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		y := &triage{h: h, s: s, dir: dir, program: filepath.Join(dir, "triage")}
-		build := exec.CommandContext(ctx, "go", "build", "-o", y.program, "github.com/countersign-dev/countersign/cmd/triage")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build cmd/triage: %w\n%s", err, out)
+		y := &triage{h: h, s: s, dir: dir}
+		if y.program, err = process.Build(ctx, dir, "triage"); err != nil {
+			return err
 		}
-		drop, err := y.login(ctx)
+		user, drop, err := application.Login(ctx, h.pool, h.tenant, "IN ROLE countersign_triage", identity.DBLogin{Tools: []string{"mail:*"}, MaxWaiting: 10_000_000})
 		if err != nil {
 			return err
 		}
 		defer drop()
-		return fn(y)
-	})
-}
-
-// login makes the database login of triage.
-func (y *triage) login(ctx context.Context) (drop func(), err error) {
-	name, password := "bench_"+strings.ReplaceAll(uuid.NewString(), "-", ""), uuid.NewString()
-	err = postgres.InTx(ctx, y.h.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage"); err != nil {
+		u, err := url.Parse(h.url)
+		if err != nil {
 			return err
 		}
-		_, err := identity.BindDBLogin(ctx, tx, y.h.tenant, identity.DBLogin{Login: name, Tools: []string{"mail:*"}, MaxWaiting: 10_000_000})
-		return err
+		u.User = user
+		y.url = u.String()
+		return fn(y)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make the database login of triage: %w", err)
-	}
-	u, err := url.Parse(y.h.url)
-	if err != nil {
-		return nil, err
-	}
-	u.User = url.UserPassword(name, password)
-	y.url = u.String()
-	return func() { _, _ = y.h.pool.Exec(context.WithoutCancel(ctx), "DROP ROLE IF EXISTS "+name) }, nil
 }
 
 // put sets up an account that proposes, and reads all of its mail.

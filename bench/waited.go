@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 const (
@@ -38,31 +35,13 @@ func measureWaited(ctx context.Context, s *suite) error {
 		if err != nil {
 			return err
 		}
-		dir, err := os.MkdirTemp("", "countersign-waited-")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		api, err := process.StartAPI(ctx, dir, h.url)
-		if err != nil {
-			return err
-		}
-		defer api.Child.Stop(process.StopGrace)
-		token, err := h.owner(ctx)
-		if err != nil {
-			return err
-		}
-		person, err := client.New(api.Base, token, client.Config{})
-		if err != nil {
-			return err
-		}
-		cfg := h.workerConfig()
-		cfg.Concurrency, cfg.Grace = slowSlots, time.Second
-		fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
-		if err != nil {
-			return err
-		}
-		return whileRunning(ctx, fleet.Run, func() error { return besideBulk(ctx, s, h, person, ids) })
+		return h.withAPI(ctx, func(api *process.API, token string) error {
+			person, err := client.New(api.Base, token, client.Config{})
+			if err != nil {
+				return err
+			}
+			return h.whileFleet(ctx, slowSlots, func() error { return besideBulk(ctx, s, h, person, ids) })
+		})
 	})
 }
 

@@ -10,12 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/intake"
 )
 
 const (
@@ -69,19 +67,12 @@ func (c *restCaller) decisions(ctx context.Context, h *environment, rep *report,
 	}
 	var untilCalled, untilAnswered []float64
 	for i := range singly {
-		p, err := envelope.Parse(touch("approved", i))
+		proposed, err := propose(ctx, h.intake, h.tenant, touch("approved", i))
 		if err != nil {
 			return err
-		}
-		answers, err := h.intake.Accept(ctx, intake.Submitter{Tenant: h.tenant, Name: "bench"}, []*envelope.Proposal{p})
-		if err != nil {
-			return err
-		}
-		if answers[0].Err != nil {
-			return answers[0].Err
 		}
 		began := time.Now()
-		took, _, err := c.send(ctx, http.MethodPost, c.base+"/api/v1/actions/"+answers[0].Action.String()+"/approve?wait=5s", []byte(`{}`), http.StatusOK)
+		took, _, err := c.send(ctx, http.MethodPost, c.base+"/api/v1/actions/"+proposed[0].String()+"/approve?wait=5s", []byte(`{}`), http.StatusOK)
 		if err != nil {
 			return err
 		}
@@ -102,29 +93,17 @@ func (c *restCaller) decisions(ctx context.Context, h *environment, rep *report,
 // callInSessions makes calls in many concurrent MCP sessions. The first error ends
 // it.
 func callInSessions(ctx context.Context, rep *report, base, token string) error {
-	sessions := make([]*mcp.ClientSession, manySessions)
-	for i := range sessions {
-		client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-		session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: bearer(token), DisableStandaloneSSE: true}, nil)
-		if err != nil {
-			return fmt.Errorf("session %d: %w", i, err)
-		}
-		defer func() { _ = session.Close() }()
-		sessions[i] = session
+	sessions, done, err := connect(ctx, manySessions, mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: bearer(token), DisableStandaloneSSE: true})
+	defer done()
+	if err != nil {
+		return err
 	}
-	took, rate, err := several(ctx, manySessions, manySessions*sessionCalls, func(ctx context.Context, caller int) (float64, error) {
-		began := time.Now()
-		res, err := sessions[caller].CallTool(ctx, &mcp.CallToolParams{Name: "slow__slow", Arguments: map[string]any{"id": uuid.NewString()}})
-		if err == nil && res.IsError {
-			err = fmt.Errorf("a call of session %d failed: %+v", caller, res.Content)
-		}
-		return float64(time.Since(began).Microseconds()) / 1000, err
-	})
+	took, rate, err := several(ctx, manySessions, manySessions*sessionCalls, callTool(sessions, "slow__slow"))
 	if err != nil {
 		return err
 	}
 	rep.single(fmt.Sprintf("%d MCP sessions × %d calls, without an error", manySessions, sessionCalls), "/s", rate,
-		map[string]float64{"p50_ms": quantile(took, 50), "p99_ms": quantile(took, 99)})
+		quantilesMS(took))
 	return nil
 }
 
@@ -139,11 +118,7 @@ func (c *restCaller) idle(ctx context.Context, h *environment, rep *report, api 
 	if err := h.setMode(ctx, envelope.ModeRequireApproval); err != nil {
 		return err
 	}
-	p, err := envelope.Parse(touch("idle", 0))
-	if err != nil {
-		return err
-	}
-	answers, err := h.intake.Accept(ctx, intake.Submitter{Tenant: h.tenant, Name: "bench"}, []*envelope.Proposal{p})
+	proposed, err := propose(ctx, h.intake, h.tenant, touch("idle", 0))
 	if err != nil {
 		return err
 	}
@@ -160,7 +135,7 @@ func (c *restCaller) idle(ctx context.Context, h *environment, rep *report, api 
 			}
 		}
 		caller := &restCaller{base: c.base, token: token, http: c.http}
-		wg.Go(func() { errs[i] = caller.awaitEnd(waiting, answers[0].Action) })
+		wg.Go(func() { errs[i] = caller.awaitEnd(waiting, proposed[0]) })
 	}
 	// The connections open first.
 	err = process.Wait(ctx, 3*time.Second)

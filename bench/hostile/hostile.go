@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,33 +120,29 @@ func (r Result) Check() error {
 
 // Run prepares the database, starts the API and measures.
 func Run(ctx context.Context, cfg Config) (r Result, err error) {
-	dir, err := os.MkdirTemp("", "countersign-hostile-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	tenants, err := prepare(ctx, cfg.URL)
 	if err != nil {
 		return r, err
 	}
-	api, err := process.StartAPI(ctx, dir, cfg.URL, limits()...)
-	if err != nil {
-		return r, err
-	}
-	defer api.Child.Stop(process.StopGrace)
-	neighbour := &worker{base: api.Base, token: tenants.neighbour}
-	if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
-		return r, err
-	}
-	a, s := newAttack(api.Base, tenants, cfg), newSilence(api.Base, tenants.attacker)
-	r.Beside = make(map[string]int)
-	for range cfg.Rounds {
-		if err := r.round(ctx, cfg, neighbour, a, s); err != nil {
-			return r, err
+	err = process.WithAPI(ctx, cfg.URL, func(api *process.API) error {
+		neighbour := &worker{base: api.Base, token: tenants.neighbour}
+		if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
+			return err
 		}
-	}
-	r.Sent, r.Slowest, r.Opened, r.Ended = a.sent, a.slowest, s.opened, s.ended
-	r.PeakBytes, err = peak(api.Child.PID())
+		a, s := newAttack(api.Base, tenants, cfg), newSilence(api.Base, tenants.attacker)
+		r.Beside = make(map[string]int)
+		for range cfg.Rounds {
+			if err := r.round(ctx, cfg, neighbour, a, s); err != nil {
+				return err
+			}
+		}
+		r.Sent, r.Slowest, r.Opened, r.Ended = a.sent, a.slowest, s.opened, s.ended
+		_, highest, ok := process.Memory(api.Child.PID())
+		if r.PeakBytes = int64(highest * (1 << 20)); !ok {
+			return errors.New("the memory of the API is known on Linux only")
+		}
+		return nil
+	}, limits()...)
 	return r, err
 }
 
@@ -197,21 +191,6 @@ func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *at
 		}
 	}
 	return err
-}
-
-// peak returns the most memory that a process had, as Linux counts it.
-func peak(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("the memory of the API is known on Linux only: %w", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
 }
 
 // quantile returns the value below which a part of sorted values is.

@@ -19,40 +19,63 @@ type API struct {
 	Base string
 }
 
-// StartAPI builds the command api in a folder, starts it on a database with more
-// environment and waits until it is ready.
-func StartAPI(ctx context.Context, dir, url string, env ...string) (*API, error) {
-	program := filepath.Join(dir, "api")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/api")
+// Build builds a command of Countersign in a folder, and returns its program.
+func Build(ctx context.Context, dir, command string) (program string, err error) {
+	program = filepath.Join(dir, command)
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/"+command)
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build cmd/api: %w\n%s", err, out)
+		return "", fmt.Errorf("build cmd/%s: %w\n%s", command, err, out)
 	}
+	return program, nil
+}
+
+// FreeAddress returns an address of this machine that nothing listens on.
+func FreeAddress() (string, error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	address := free.Addr().String()
-	_ = free.Close()
+	return free.Addr().String(), free.Close()
+}
+
+// Ready reports whether a process answers at its probe for readiness.
+func Ready(base string) bool {
+	res, err := http.Get(base + "/readyz")
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// WithAPI builds the command api, starts it on a database with more environment,
+// and calls fn when it is ready.
+func WithAPI(ctx context.Context, url string, fn func(*API) error, env ...string) error {
+	dir, err := os.MkdirTemp("", "countersign-api-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program, err := Build(ctx, dir, "api")
+	if err != nil {
+		return err
+	}
+	address, err := FreeAddress()
+	if err != nil {
+		return err
+	}
 	env = append([]string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LINGER=0s", "COUNTERSIGN_LOG_LEVEL=error"}, env...)
 	child, err := Start(program, env, nil, os.Stderr)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer child.Stop(StopGrace)
 	a := &API{child, "http://" + address}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	err = Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		res, err := http.Get(a.Base + "/readyz")
-		if err != nil {
-			return false, nil
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		_ = res.Body.Close()
-		return res.StatusCode == http.StatusOK, nil
-	})
-	if err != nil {
-		child.Kill()
-		return nil, fmt.Errorf("the API is not ready: %w", err)
+	if err := Poll(starting, 100*time.Millisecond, func() (bool, error) { return Ready(a.Base), nil }); err != nil {
+		return fmt.Errorf("the API is not ready: %w", err)
 	}
-	return a, nil
+	return fn(a)
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 
@@ -46,15 +44,12 @@ func (d *deployment) start(ctx context.Context) error {
 }
 
 // add starts a process and waits until it is ready. Only then it gets requests.
-func (d *deployment) add(ctx context.Context, program string) (*replica, error) {
-	r := &replica{program: program}
+func (d *deployment) add(ctx context.Context, program string) (r *replica, err error) {
+	r = &replica{program: program}
 	for _, to := range []*string{&r.address, &r.probes} {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if *to, err = process.FreeAddress(); err != nil {
 			return nil, err
 		}
-		*to = free.Addr().String()
-		_ = free.Close()
 	}
 	environ := []string{"DATABASE_URL=" + d.url, "COUNTERSIGN_METRICS_LISTEN=" + r.probes, "COUNTERSIGN_LOG_LEVEL=error"}
 	switch program {
@@ -63,7 +58,6 @@ func (d *deployment) add(ctx context.Context, program string) (*replica, error) 
 	case "worker":
 		environ = append(environ, "COUNTERSIGN_GRACE="+d.scenario.grace.String(), "COUNTERSIGN_LEASE=5s", "COUNTERSIGN_SOURCE_NETWORKS=127.0.0.0/8")
 	}
-	var err error
 	if r.container, err = d.host.start([]string{"/" + program}, environ...); err != nil {
 		return nil, err
 	}
@@ -74,12 +68,7 @@ func (d *deployment) add(ctx context.Context, program string) (*replica, error) 
 		if r.hasEnded() {
 			return false, fmt.Errorf("%s ended: %s", program, r.child.State())
 		}
-		res, err := http.Get("http://" + r.probes + "/readyz")
-		if err != nil {
-			return false, nil
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		return res.StatusCode == http.StatusOK, res.Body.Close()
+		return process.Ready("http://" + r.probes), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s is not ready: %w", program, err)
