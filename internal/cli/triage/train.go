@@ -78,6 +78,7 @@ func checkSets(files fs.FS, name string) error {
 func train(a *command.App) *cobra.Command {
 	var f folders
 	var out, sheet string
+	var whole bool
 	cmd := command.NewLocal("train", command.NoArguments(), func(context.Context, []string) error {
 		if out == "" {
 			return command.Misuse("--out is required: the file for the models")
@@ -93,7 +94,13 @@ func train(a *command.App) *cobra.Command {
 		for _, name := range absent {
 			a.Note("%s is not in the folder, and trains nothing", name)
 		}
-		model, about, err := classify.Train(sources, classify.Defaults())
+		config := classify.Defaults()
+		if config.Whole = whole; !whole {
+			for i := range sources {
+				sources[i] = sources[i].Open()
+			}
+		}
+		model, about, err := classify.Train(sources, config)
 		if err != nil {
 			return err
 		}
@@ -112,6 +119,7 @@ func train(a *command.App) *cobra.Command {
 		return a.Result(map[string]any{"model": model.Digest(), "bytes": file.Len(), "absent": absent}, "wrote %s: models %s, %d bytes\n", out, model.Digest(), file.Len())
 	})
 	f.flags(cmd)
+	cmd.Flags().BoolVar(&whole, "whole", false, "train on locked examples as well, for a model that is shipped")
 	cmd.Flags().StringVar(&out, "out", "", "output `file` for the models (required)")
 	cmd.Flags().StringVar(&sheet, "sheet", "", "output `file` for the data sheet, in Markdown")
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,6 +97,29 @@ func TestTrainRefuses(t *testing.T) {
 	bad := corpus.Source{Name: "bad", Examples: []corpus.Example{{ID: "x", Raw: []byte("a"), Labels: corpus.Labels{Priority: "soon"}}}}
 	if _, _, err := classify.Train([]corpus.Source{bad}, classify.Defaults()); err == nil || !strings.Contains(err.Error(), "soon") {
 		t.Errorf("Train with an unknown priority: %v, want an error that names it", err)
+	}
+}
+
+func TestTrainRefusesLockedExamples(t *testing.T) {
+	t.Parallel()
+	set := corpus.Source{Name: corpus.NameMessages}
+	for i := range 30 {
+		set.Examples = append(set.Examples, corpus.Example{
+			ID: strconv.Itoa(i), Raw: []byte("Subject: x\r\n\r\ny\r\n"), Labels: corpus.Labels{Priority: string(classify.ForInfo)},
+		})
+	}
+	config := classify.Defaults()
+	config.Mail.Epochs, config.Sentence.Epochs = 1, 1
+
+	_, _, whole := classify.Train([]corpus.Source{set}, config)
+	_, sheet, open := classify.Train([]corpus.Source{set.Open()}, config)
+
+	if whole == nil || !strings.Contains(whole.Error(), "locked") || open != nil || sheet.Sources[0].Examples >= 30 {
+		t.Errorf("Train = %v with the locked examples and %v without, want an error and none", whole, open)
+	}
+	config.Whole = true
+	if _, _, err := classify.Train([]corpus.Source{set}, config); err != nil {
+		t.Errorf("Train of a model that is shipped: %v", err)
 	}
 }
 

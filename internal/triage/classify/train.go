@@ -29,6 +29,8 @@ type Config struct {
 	// held-out examples.
 	UrgentRecall, AttentionRecall float64
 	Seed                          uint64
+	// Whole permits locked examples. Only the shipped model is trained with it.
+	Whole bool
 }
 
 // Untuned returns a configuration that was fixed before any labelled set was
@@ -95,6 +97,9 @@ func Prepare(sources []corpus.Source, config Config) (*Set, error) {
 			weight = 1
 		}
 		for _, e := range source.Examples {
+			if corpus.Locked(source.Name, e.ID) && !config.Whole {
+				return nil, fmt.Errorf("%s: example %s is locked; train on the open part of the set", source.Name, e.ID)
+			}
 			if err := checkLabels(e.Labels); err != nil {
 				return nil, fmt.Errorf("%s: example %s: %w", source.Name, e.ID, err)
 			}

@@ -62,6 +62,9 @@ const (
 	NameMessages     = "mail-labelled/messages"
 	NamePhishing     = "mail-labelled/phishing"
 	NameRequests     = "request-sentences"
+	NameFixture      = "fixture"
+	NameLanguages    = "languages"
+	NameLures        = "lures"
 )
 
 // Folders holds the folders of the sets.

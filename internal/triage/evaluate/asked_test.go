@@ -36,7 +36,7 @@ type noisyModel struct {
 var plainSubject = regexp.MustCompile(`^[A-Za-z0-9 ,.:?!-]{4,150}$`)
 
 // newScholar returns a model, and the messages of the fixture that have
-// distinct subjects.
+// distinct subjects, each with two subjects.
 func newScholar(t *testing.T, errs func(string) bool) (*noisyModel, fstest.MapFS) {
 	t.Helper()
 	s, files := noisyOf(t, fixtureFolder, errs)
@@ -53,22 +53,25 @@ func noisyOf(t *testing.T, folder string, errs func(string) bool) (*noisyModel, 
 	s := &noisyModel{labels: map[string]labels{}, errs: errs, acts: map[string]bool{}}
 	var lines bytes.Buffer
 	for _, l := range readLabelled(t, folder) {
-		m, err := mail.ReadMessage(strings.NewReader(l.Raw))
-		if err != nil {
-			t.Fatal(err)
+		for _, before := range []string{"", "Once more, "} {
+			raw := strings.Replace(l.Raw, "\nSubject: ", "\nSubject: "+before, 1)
+			m, err := mail.ReadMessage(strings.NewReader(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			subject := m.Header.Get("Subject")
+			if _, twice := s.labels[subject]; twice || !plainSubject.MatchString(subject) {
+				continue
+			}
+			s.labels[subject] = l.Labels
+			line, err := json.Marshal(map[string]any{"id": before + l.ID, "raw": raw, "owner": l.Owner, "labels": map[string]any{
+				"act": l.Labels.Act, "category": l.Labels.Category, "priority": l.Labels.Priority, "bucket": l.Labels.Bucket, "cohort": l.Labels.Cohort,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines.Write(append(line, '\n'))
 		}
-		subject := m.Header.Get("Subject")
-		if _, twice := s.labels[subject]; twice || !plainSubject.MatchString(subject) {
-			continue
-		}
-		s.labels[subject] = l.Labels
-		line, err := json.Marshal(map[string]any{"id": l.ID, "raw": l.Raw, "owner": l.Owner, "labels": map[string]any{
-			"act": l.Labels.Act, "category": l.Labels.Category, "priority": l.Labels.Priority, "bucket": l.Labels.Bucket, "cohort": l.Labels.Cohort,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines.Write(append(line, '\n'))
 	}
 	return s, fstest.MapFS{"a.jsonl": {Data: lines.Bytes()}}
 }

@@ -132,6 +132,11 @@ func (r *run) read() error {
 	r.sources, r.report.Absent, err = corpus.Folders{
 		Training: r.Training, Labelled: r.Corpus, SpamAssassin: r.SpamAssassin,
 	}.Sources()
+	// Locked examples are neither measured nor used for training.
+	r.own.source = r.own.source.Open()
+	for i := range r.sources {
+		r.sources[i] = r.sources[i].Open()
+	}
 	r.messages, r.phishing, r.sentences = r.source(corpus.NameMessages), r.source(corpus.NamePhishing), r.source(corpus.NameRequests)
 	return err
 }

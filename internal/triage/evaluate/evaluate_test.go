@@ -10,7 +10,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
 	"github.com/countersign-dev/countersign/internal/triage/evaluate"
 )
 
@@ -87,8 +90,8 @@ func TestRunWithTheFixtureAlone(t *testing.T) {
 	}
 
 	fixture, ok := section(got, "fixture", evaluate.Cold)
-	if !ok || fixture.Examples != 12 {
-		t.Fatalf("fixture = %+v, %v, want twelve examples", fixture, ok)
+	if !ok || fixture.Examples != 9 {
+		t.Fatalf("fixture = %+v, %v, want the nine of twelve examples that are not locked", fixture, ok)
 	}
 	names := map[string]bool{}
 	for _, f := range fixture.Figures {
@@ -134,8 +137,8 @@ func TestRunWithACorpus(t *testing.T) {
 		mode     evaluate.Mode
 		examples int
 	}{
-		{"mail-labelled/messages", evaluate.Cold, 10}, {"mail-labelled/messages", evaluate.CrossValidated, 10},
-		{"mail-labelled/phishing", evaluate.Tuned, 2}, {"request-sentences", evaluate.CrossValidated, 20},
+		{"mail-labelled/messages", evaluate.Cold, 7}, {"mail-labelled/messages", evaluate.CrossValidated, 7}, // of ten
+		{"mail-labelled/phishing", evaluate.Tuned, 1}, {"request-sentences", evaluate.CrossValidated, 13}, // of two and twenty
 		{"replies/talon", evaluate.Rules, 3}, {"injection with injected instructions", evaluate.Rules, 6},
 	} {
 		if s, ok := section(got, want.set, want.mode); !ok || s.Examples != want.examples {
@@ -211,6 +214,67 @@ func TestInjectedTextMovesNoMail(t *testing.T) {
 		if clean == 0 {
 			t.Errorf("%s: no clean mail is moved: that proves little", set)
 		}
+	}
+}
+
+// TestLockedExamplesAreNotSeen changes the text and the labels of all locked
+// examples: no figure changes, so that nothing was trained on them or measured.
+func TestLockedExamplesAreNotSeen(t *testing.T) {
+	t.Parallel()
+	run := func(change func(set, id, line string) string) evaluate.Report {
+		o := options(t)
+		files := corpusFiles()
+		each := func(of fstest.MapFS, name, set string, id func(line string) string) {
+			lines := strings.SplitAfter(string(of[name].Data), "\n")
+			for i, line := range lines {
+				if strings.TrimSpace(line) != "" && corpus.Locked(set, id(line)) {
+					lines[i] = change(set, id(line), line)
+				}
+			}
+			of[name].Data = []byte(strings.Join(lines, ""))
+		}
+		member := func(line string) string {
+			var of struct {
+				ID string `json:"id"`
+			}
+			if err := json.Unmarshal([]byte(line), &of); err != nil {
+				t.Fatal(err)
+			}
+			return of.ID
+		}
+		fixture := o.Fixture.(fstest.MapFS)
+		each(files, "mail-labelled/messages.jsonl", corpus.NameMessages, member)
+		each(files, "request-sentences/train.tsv", corpus.NameRequests, func(line string) string {
+			_, sentence, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			return sentence
+		})
+		each(fixture, "a.jsonl", corpus.NameFixture, member)
+		o.Corpus = files
+		r, err := evaluate.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Times differ from run to run.
+		r.Sections = slices.DeleteFunc(r.Sections, func(s evaluate.Section) bool { return s.Mode == evaluate.Measured })
+		return r
+	}
+	changed := map[string]int{}
+
+	before := run(func(_, _, line string) string { return line })
+	after := run(func(set, _, line string) string {
+		changed[set]++
+		if set == corpus.NameRequests {
+			return strings.NewReplacer("Yes\t", "No\t", "No\t", "Yes\t").Replace(line)
+		}
+		return strings.NewReplacer("URGENT", "FYI", "FYI", "URGENT", "NEEDS_RESPONSE", "PERSONAL", "text of kind", "changed",
+			"Subject: ", "Subject: changed ", `"priority": "fyi"`, `"priority": "urgent"`).Replace(line)
+	})
+
+	if changed[corpus.NameMessages] == 0 || changed[corpus.NameRequests] == 0 || changed[corpus.NameFixture] == 0 {
+		t.Fatalf("changed %v, want examples of every set", changed)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("locked examples changed figures:\n%s", diff)
 	}
 }
 

@@ -52,7 +52,7 @@ type correspondent struct {
 func readFixture(files fs.FS) (fixture, error) {
 	var out fixture
 	var err error
-	if out.source, err = corpus.Own(files, "fixture"); err != nil {
+	if out.source, err = corpus.Own(files, corpus.NameFixture); err != nil {
 		return out, err
 	}
 	data, err := fs.ReadFile(files, "context.json")
