@@ -279,7 +279,7 @@ func (r reader) approval() Approval {
 	text, ok := r.text()
 	approval := Approval(text)
 	if ok && approval != ApprovalAuto && approval != ApprovalRequired {
-		r.report(RuleEnum, `must be "auto" or "required"; the other states are decided by others`)
+		r.report(RuleEnum, `must be "auto" or "required"; Countersign sets the other states`)
 	}
 	return approval
 }

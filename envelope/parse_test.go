@@ -187,7 +187,7 @@ func TestInvalidErrorText(t *testing.T) {
 
 	const want = `invalid envelope: "/a\nb" is not a field of an envelope; what a tool needs goes into args` +
 		`; "/risk" must be "low", "medium" or "high"` +
-		`; "/approval" must be "auto" or "required"; the other states are decided by others; and 3 more`
+		`; "/approval" must be "auto" or "required"; Countersign sets the other states; and 3 more`
 	if err == nil || err.Error() != want {
 		t.Errorf("Error() = %v, want %s", err, want)
 	}

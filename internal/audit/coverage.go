@@ -42,7 +42,7 @@ func (v *verification) compare(ctx context.Context, s *checkpoint, after Positio
 	case gone && !s.pruned:
 		c.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its pruned_at was removed"})
 	case !gone && s.pruned:
-		c.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "it is marked as pruned, and no event says so"})
+		c.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "it is marked as pruned, and no event records the pruning"})
 	}
 	if gone {
 		c.Pruned = int64(len(leaves))

@@ -214,7 +214,7 @@ func (v *rowsVerification) compareAll(ctx context.Context) error {
 		case h.gone:
 			v.report.Pruned++
 		case h.last != (Digests{}):
-			v.found(Missing, tableActions, id, "", "the events tell of the action, and it does not exist")
+			v.found(Missing, tableActions, id, "", "the events record the action, which does not exist")
 		}
 	}
 	return nil
@@ -228,13 +228,13 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 		v.report.Unchecked++
 		return
 	case h == nil:
-		v.found(Added, tableActions, id, "", "no event tells of the action")
+		v.found(Added, tableActions, id, "", "no event records the action")
 		return
 	case h.gone:
 		v.found(Added, tableActions, id, "", "the action exists, though retention deleted it")
 		return
 	case h.proposedAt.IsZero() && !old:
-		v.found(Added, tableActions, id, "", "no event tells of the proposal")
+		v.found(Added, tableActions, id, "", "no event records the proposal")
 	case !h.proposedAt.IsZero() && !h.proposedAt.Equal(r.row.CreatedAt):
 		v.found(Changed, tableActions, id, "created_at", "the time of the proposal differs from that of its event")
 	}
@@ -251,7 +251,7 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 	} {
 		// The state before the first event that was read is unknown.
 		if g.want != g.is && (g.want != (Hash{}) || !h.proposedAt.IsZero()) {
-			v.found(Changed, g.table, id, g.columns, "the row differs from what the events say")
+			v.found(Changed, g.table, id, g.columns, "the row differs from its events")
 		}
 	}
 	partly := h.proposedAt.IsZero()
@@ -299,13 +299,13 @@ func (v *rowsVerification) compareSets(id envelope.ActionID, table string, told,
 		missing += max(n, 0)
 	}
 	for ; added > 0 && missing > 0; added, missing = added-1, missing-1 {
-		v.found(Changed, table, id, "row", "a row differs from what the events say")
+		v.found(Changed, table, id, "row", "a row differs from its events")
 	}
 	for ; added > 0; added-- {
-		v.found(Added, table, id, "row", "no event tells of the row")
+		v.found(Added, table, id, "row", "no event records the row")
 	}
 	for ; missing > 0; missing-- {
-		v.found(Missing, table, id, "row", "the events tell of a row that does not exist")
+		v.found(Missing, table, id, "row", "the events record a row that does not exist")
 	}
 }
 

@@ -236,7 +236,7 @@ func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower [
 	}
 	switch {
 	case changed == unexplained && (follower == nil || s.no <= v.pruned):
-		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its contents do not have its hash; which column was changed cannot be told"})
+		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its hash does not match its contents; the changed column is unknown"})
 	case changed == unexplained:
 		v.report.add(Finding{Kind: CheckpointChanged, Checkpoint: s.no, Message: "its created_at, or more than one column, was changed"})
 	case changed != "":

@@ -255,7 +255,7 @@ func refusesBeforeSending(d *fixture) {
 
 func decides(d *fixture) {
 	good, bad := d.propose("Approved"), d.propose("Denied")
-	d.want(d.agent("approve", good), command.ExitFailed, "role agent", "it takes the role")
+	d.want(d.agent("approve", good), command.ExitFailed, "role agent", "it needs the role")
 	d.want(d.operator("approve", good, "--wait", "--note", "fine"), command.ExitOK, "completed")
 	d.want(d.operator("approve", good), command.ExitFailed, "does not wait for a decision: it was approved by demo operator")
 	d.want(d.operator("deny", bad, "--note", "no, thank you"), command.ExitOK, "denied", "no, thank you")
@@ -334,7 +334,7 @@ func deadLetters(d *fixture) {
 		return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
 	}
 	one, two := fail("dead-1"), fail("dead-2")
-	d.want(d.agent("dlq", "list"), command.ExitFailed, "it takes the role")
+	d.want(d.agent("dlq", "list"), command.ExitFailed, "it needs the role")
 	d.want(d.operator("dlq", "list", "--reason", "refused", "--tool", "notes.read"), command.ExitOK, one, two)
 	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "No matching dead letters")
 	page := decode[wire.Page[wire.DeadLetter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
@@ -399,7 +399,7 @@ func setsUp(d *fixture) {
 		TokenID string `json:"token_id"`
 		Token   string
 	}](d.t, d.want(d.agent("token", "create", "--tenant", "acme", "--role", "agent", "--name", "x", "--json"), command.ExitOK).out)
-	d.want(d.agent("token", "revoke", made.TokenID), command.ExitFailed, "a token of the role agent may not do this; it takes the role admin or owner")
+	d.want(d.agent("token", "revoke", made.TokenID), command.ExitFailed, "a token of the role agent may not do this; it needs the role admin or owner")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), command.ExitOK, "revoked")
 	d.want(d.agent("token", "revoke", made.TokenID, "--tenant", "acme"), command.ExitFailed, "no token")
 	d.want(d.run(d.t.Context(), made.Token, "", "list"), command.ExitFailed, "not valid")

@@ -61,7 +61,7 @@ func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "retire", "email.daily"), command.ExitOK, "retired bucket email.daily")
 	d.want(d.operator("bucket", "list"), command.ExitOK, "retired")
 	d.want(d.admin("bucket", "retire", "default"), command.ExitFailed, "cannot be retired")
-	d.want(d.operator("bucket", "set", "x"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("bucket", "set", "x"), command.ExitFailed, "it needs the role")
 	for text, args := range map[string][]string{
 		"a number from 1 on":                       {"--rate", "0/1m"},
 		"such as 30/1m":                            {"--rate", "often"},
@@ -139,7 +139,7 @@ func keepsContacts(d *fixture) {
 	d.want(d.admin("dnc", "remove", "cyd@example.org"), command.ExitOK, "1 removed")
 	d.want(d.operator("dnc", "list", "--prefix", "bo"), command.ExitOK, "No matching entries")
 	d.want(d.operator("dnc", "add", "x", "--expires", "soon"), command.ExitUsage, "--expires must be")
-	d.want(d.operator("dnc", "remove", "ana@example.org"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("dnc", "remove", "ana@example.org"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("dnc", "remove", "ana@example.org", "rival.example", "+4930123456", "cy@example.org"), command.ExitOK, "3 removed")
 }
 
@@ -207,7 +207,7 @@ func looksAtBreakers(d *fixture) {
 func limitsSessions(d *fixture) {
 	d.want(d.admin("limits", "session", "--pending", "10", "--per-minute", "60"), command.ExitOK)
 	d.want(d.operator("limits", "session"), command.ExitOK, "waiting for a person  10", "proposed in a minute  60")
-	d.want(d.operator("limits", "session", "--pending", "3"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("limits", "session", "--pending", "3"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("limits", "session", "--pending", "-1"), command.ExitUsage, "session_pending_max")
 	d.want(d.admin("limits", "session", "--pending", "3", "--per-minute", "0"), command.ExitOK, "waiting for a person  3", "proposed in a minute  any number")
 	s := d.want(d.operator("limits", "session", "--json"), command.ExitOK)
@@ -253,6 +253,6 @@ employees:
 	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), command.ExitOK, "There is nothing to do")
 	asJSON := d.want(d.operator("limits", "show", "--json"), command.ExitOK).out
 	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), command.ExitOK, "There is nothing to do")
-	d.want(d.operator("limits", "apply", "-f", file), command.ExitFailed, "it takes the role")
+	d.want(d.operator("limits", "apply", "-f", file), command.ExitFailed, "it needs the role")
 	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), command.ExitOK, "removed", "It is done.")
 }

@@ -47,7 +47,7 @@ func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "set", "notes:*", "maybe"), command.ExitUsage, "allow, require_approval or deny")
 	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitUsage, "source:name, source:*")
 	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
-	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("policy", "modes"), command.ExitUsage, `did you mean "mode"?`)
 }
 
@@ -58,7 +58,7 @@ func setsDanger(d *fixture) {
 	d.want(d.operator("source", "show", "notes", "--json"), command.ExitOK, `"source_id":"notes"`)
 	d.want(d.operator("source", "show", "none"), command.ExitFailed, "no such source")
 	d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "countersign policy danger require_approval", "Denied: notes.delete")
-	d.want(d.operator("policy", "danger", "require_approval"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("policy", "danger", "require_approval"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("policy", "danger", "allow"), command.ExitUsage, "countersign policy mode set")
 	d.want(d.admin("policy", "danger", "require_approval"), command.ExitOK, "danger", "1 changed")
 	d.want(d.operator("policy", "danger", "--json"), command.ExitOK, `{"danger":"require_approval"}`)
@@ -138,7 +138,7 @@ func explainsDecisions(d *fixture) {
 	}
 	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
 	d.want(d.operator("policy", "explain", "notes:none"), command.ExitUsage, "such a tool")
-	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it takes the role")
+	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)
 }
 
@@ -181,7 +181,7 @@ reviews:
 	if strings.Count(again, `"unchanged"`) != 5 || strings.Contains(again, `"changed"`) {
 		d.t.Errorf("what was shown, applied again, changes %s", again)
 	}
-	d.want(d.operator("policy", "apply", "-f", file, "--apply"), command.ExitFailed, "it takes the role")
+	d.want(d.operator("policy", "apply", "-f", file, "--apply"), command.ExitFailed, "it needs the role")
 	d.want(d.run(d.t.Context(), d.environment.Tokens().Admin, before, "policy", "apply", "-f", "-", "--apply"), command.ExitOK, "4 removed")
 	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("put back, the policy is\n%s\nwant\n%s", now, before)
@@ -218,7 +218,7 @@ func simulates(d *fixture) {
 	d.want(d.operator("policy", "simulate", "-f", same, "--since", "soon"), command.ExitUsage, "--since must be")
 	d.want(d.operator("policy", "simulate", "-f", same, "--tool", "no*es"), command.ExitFailed, "/tool")
 	d.want(d.operator("policy", "simulate"), command.ExitUsage, "-f is required")
-	d.want(d.agent("policy", "simulate", "-f", same), command.ExitFailed, "it takes the role")
+	d.want(d.agent("policy", "simulate", "-f", same), command.ExitFailed, "it needs the role")
 }
 
 // TestSimulationStopsCleanly ends a simulation at its third page: by a signal,

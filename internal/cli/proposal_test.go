@@ -144,7 +144,7 @@ func bindsDBLogins(d *fixture) {
 		"is a superuser":                         {super, "--tenant", "demo"},
 		"another tenant":                         {login, "--tenant", "demo"},
 		"tool":                                   {login, "--tenant", "elsewhere", "--tool", "a*b:c"},
-		"operator is not there":                  {login, "--tenant", "elsewhere", "--operator", uuid.NewString()},
+		"operator does not exist":                {login, "--tenant", "elsewhere", "--operator", uuid.NewString()},
 		"may wait are 1 to":                      {login, "--tenant", "elsewhere", "--max-waiting", "0"},
 		"no tenant":                              {login, "--tenant", "nowhere"},
 	} {

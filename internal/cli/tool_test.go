@@ -62,7 +62,7 @@ func acceptsAChange(d *fixture) {
 	diff := decode[wire.ToolDiff](d.t, d.want(d.operator("tools", "diff", "notes:notes.create", "--json"), command.ExitOK).out)
 	d.want(d.operator("tools", "accept", "notes:notes.create"), command.ExitUsage, "countersign tools diff notes:notes.create")
 	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "has changed since it was shown")
-	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitFailed, "it takes the role admin or owner")
+	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitFailed, "it needs the role admin or owner")
 	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
 	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
 	d.want(d.operator("tools", "diff", "notes"), command.ExitUsage, "source:name")

@@ -130,7 +130,7 @@ func configErrors(invalid *envelope.InvalidError) error {
 			f.Message = "this kind of source has no such setting"
 		case envelope.RuleSyntax, envelope.RuleType:
 		case envelope.RulePattern:
-			f.Message = "has the wrong form; an address has no user, query and fragment, a duration has units, such as 30s or 5m"
+			f.Message = "has an invalid form; an address has no user, query and fragment, a duration has units, such as 30s or 5m"
 		default:
 			f.Message = "breaks the rule " + string(f.Rule)
 		}

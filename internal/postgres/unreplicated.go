@@ -31,5 +31,5 @@ func (n *notices) commits() (lost func() bool) {
 // errUnreplicated is the error of such a commit: its outcome is as uncertain as if the
 // connection had been lost.
 func errUnreplicated() error {
-	return fault.New(fault.Busy, "the commit did not wait for a standby, and a failover may lose it; look whether it is there before you repeat it")
+	return fault.New(fault.Busy, "the commit did not wait for a standby, and a failover may lose it; check its result before you repeat it")
 }

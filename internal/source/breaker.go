@@ -58,7 +58,7 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 // are never returned.
 var (
 	errFailure  = errors.New("failed")
-	errExcluded = errors.New("outcome says nothing")
+	errExcluded = errors.New("outcome is empty")
 )
 
 // breaker is a circuit breaker with the time of its last opening.

@@ -110,9 +110,9 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 	switch {
 	case err != nil:
 		p.cfg.Log.WarnContext(ctx, "source was not listed before an approved call", slog.String("source_id", a.item.Source), slog.Any("error", err))
-		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source could not be asked whether the tool is still the one that was approved"}, 0
+		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source did not answer whether the tool's definition is still the approved one"}, 0
 	case !same:
-		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source lists another definition of the tool than the one that was approved"}, 0
+		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the tool's definition at the source differs from the approved one"}, 0
 	}
 	return p.callWithSnapshots(ctx, a)
 }
@@ -177,7 +177,7 @@ const snapshotStoreTimeout = 5 * time.Second
 func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.snapshot != nil && a.sourceErr == nil && !p.takeSnapshot(ctx, a, snapshot.StageBefore) && a.snapshot.rule.Required {
 		return source.Outcome{
-			Kind: source.KindRetry, Code: snapshot.CodeFailed, Message: "how things stand before the call could not be read or kept, and its rule requires that",
+			Kind: source.KindRetry, Code: snapshot.CodeFailed, Message: "the snapshot before the call could not be read or stored, and the snapshot rule requires it",
 		}, 0
 	}
 	began := time.Now()

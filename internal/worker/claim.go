@@ -370,7 +370,7 @@ func actionOf(it *outbox.Item, s *settings.Settings) *decision.Action {
 }
 
 func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
-	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
+	return settled(outbox.Skip(*it, "policy_denied", "policy now denies the tool: "+d.Source))
 }
 
 // facts returns the input of the checks. If the breaker of the source is open and

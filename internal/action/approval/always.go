@@ -122,7 +122,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 // scope narrows a grant to the scope of a.
 func (a *Always) scope(g *settings.Grant, m *item) error {
 	none := func(what string) error {
-		return fault.New(fault.Invalid, "the action has no %s that further ones could be let through for", what)
+		return fault.New(fault.Invalid, "the action has no %s, so a grant cannot cover further calls for it", what)
 	}
 	if a.Scope == "" {
 		a.Scope = ScopeSession

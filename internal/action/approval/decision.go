@@ -102,13 +102,13 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 func (m *item) checkDecider(by Decider) error {
 	switch {
 	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
-		return fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", m.tool)
+		return fault.Coded(wire.CodeTools, fault.Denied, "the token does not cover the tool %s", m.tool)
 	case m.isProposer:
-		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
+		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "this is your own proposal; another person must decide")
 	case m.closed != nil:
 		return m.closed
 	case m.state != envelope.ApprovalRequired:
-		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s does not wait for a decision: this request decided about it before", m.action)
+		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s does not wait for a decision: this request already decided it", m.action)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide f
 	}
 	d, err := decide()
 	if err == nil && d.Mode == envelope.ModeDeny {
-		err = fault.Coded(wire.CodePolicyDenied, fault.Conflict, "policy denies this by now: %s", d.Source)
+		err = fault.Coded(wire.CodePolicyDenied, fault.Conflict, "policy now denies this: %s", d.Source)
 	}
 	return err
 }

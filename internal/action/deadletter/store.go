@@ -146,7 +146,7 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 	replayed := make([]envelope.ActionID, len(taken))
 	for i, r := range taken {
 		if outbox.Reason(r.Reason) == outbox.Unknown && !allowDuplicates {
-			return nil, fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s may have had its effect; to replay it although that may repeat the effect, allow duplicates", r.ActionID)
+			return nil, fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s may have had its effect; to replay it anyway, allow duplicates", r.ActionID)
 		}
 		attempts[i], replayed[i] = r.Attempt, r.ActionID
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: req.Note})
@@ -254,7 +254,7 @@ func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actio
 	case outbox.Reason(entry.Reason) != outbox.Unknown:
 		return entry, fault.New(fault.Conflict, "the outcome of action %s is known: it is a dead letter because it was %s; replay or discard it", action, entry.Reason)
 	case attempt != 0 && int(entry.ReconcileAttempts) != attempt:
-		return entry, fault.New(fault.Conflict, "another read about action %s was made since", action)
+		return entry, fault.New(fault.Conflict, "the findings about action %s changed meanwhile; read it again", action)
 	}
 	return entry, nil
 }

@@ -126,9 +126,9 @@ func (r Recovery) check(p Plan) error {
 	case p.running > 0:
 		return fault.New(fault.Conflict, "%d calls are running; try again when they have ended, or their leases have", p.running)
 	case r.Moved && p.Reason != ReasonMoved:
-		return fault.New(fault.Conflict, "the database was not held before it was moved, so that actions may have been sent since; recover it without --moved")
+		return fault.New(fault.Conflict, "the database was not held before it was moved, so actions may have been sent since; recover it without --moved")
 	case r.Moved && p.Workers > 0:
-		return fault.New(fault.Conflict, "%d workers had not been stopped before the database was moved, so that actions may have been sent since; recover it without --moved", p.Workers)
+		return fault.New(fault.Conflict, "%d workers were not stopped before the database was moved, so actions may have been sent since; recover it without --moved", p.Workers)
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func (in *Intake) committed(tenant envelope.TenantID, a *acceptance, ready *prep
 }
 
 // errTaken is the error for a batch of which an id is taken, or may be.
-var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted elsewhere at this moment; submit them again")
+var errTaken = fault.New(fault.Busy, "another request is submitting the same envelopes; try again")
 
 // acceptance is the result of one transaction.
 type acceptance struct {

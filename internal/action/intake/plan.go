@@ -57,7 +57,7 @@ func ParsePlan(token string) (Plan, error) {
 	text, ok := strings.CutPrefix(token, planPrefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if !ok || err != nil || len(raw) < planHead || len(raw) > planHead+maxPlanTool || raw[0] != planScheme {
-		return Plan{}, fault.New(fault.Invalid, "is not the plan of a dry run; present it as it was, or leave it out")
+		return Plan{}, fault.New(fault.Invalid, "is not a plan from a dry run; send it unchanged, or leave it out")
 	}
 	p := Plan{Content: envelope.Digest(raw[1:33]), Decision: uuid.UUID(raw[33:49]), Tool: raw[planHead:]}
 	p.IssuedAt = time.Unix(int64(binary.BigEndian.Uint64(raw[49:planHead])&(1<<62-1)), 0).UTC() // masked to fit
@@ -87,7 +87,7 @@ func (p *Plan) compare(r *row) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	return fault.Coded(wire.CodePlan, fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
+	return fault.Coded(wire.CodePlan, fault.Conflict, "the call differs from its plan in: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
 // matchPlans keeps the rows that match their plans and answers the others with the

@@ -81,11 +81,11 @@ func (u *usage) count(r *row) error {
 	waits := r.waits()
 	switch {
 	case u.limits.Minute > 0 && u.used >= u.limits.Minute:
-		return fault.Exceeded(u.minuteQuota(), "the session has proposed %d actions within a minute, as many as it may; try again in %s",
+		return fault.Exceeded(u.minuteQuota(), "the session has proposed %d actions within a minute, which is the limit; try again in %s",
 			u.limits.Minute, roundUp(u.minuteIn))
 	case u.limits.Pending > 0 && waits && u.pending >= u.limits.Pending:
 		return fault.Exceeded(u.pendingQuota(),
-			"%d actions of the session wait for a person, as many as may; try again when one of them is decided or taken back, or in %s, when one expires",
+			"%d actions of the session wait for a person, which is the limit; try again when one is decided or undone, or in %s, when one expires",
 			u.limits.Pending, roundUp(u.pendingIn))
 	}
 	u.used++

@@ -108,5 +108,5 @@ func (by *Submitter) Suggest(snap *settings.Settings, now time.Time) *settings.S
 // ErrTaken returns the error for a name of something that the submitter does not see. It
 // is the same for everything unseen.
 func ErrTaken() error {
-	return fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
+	return fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is already in use; choose another one")
 }

@@ -192,7 +192,7 @@ func Explain(word string) string {
 	case preflight.CodeQuietHours:
 		return "the end of quiet hours"
 	case preflight.CodePaused:
-		return "an operator to resume what is paused"
+		return "an operator to resume it"
 	case preflight.CodeBreakerOpen:
 		return "its source, which failed too often and whose breaker is open"
 	}

@@ -131,5 +131,5 @@ func closeBuckets(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duratio
 // violations are the faults for the constraints of this package's tables that
 // a caller's input can violate.
 var violations = postgres.Violations{
-	"outbox_pkey": fault.New(fault.Conflict, "the action waits in the outbox already"),
+	"outbox_pkey": fault.New(fault.Conflict, "the action is already in the outbox"),
 }

@@ -276,7 +276,7 @@ func CheckRead(snap *settings.Settings, source, tool string) error {
 	}
 	switch _, problem := reader(snap, source, tool, nil); problem {
 	case resultToolGone:
-		return refuse("unknown_tool", "the source has no such tool; list the tools to see the ones there are")
+		return refuse("unknown_tool", "the source has no such tool; list the tools to see their names")
 	case resultNotARead:
 		return refuse("effect", "must be a tool that only reads")
 	case resultPolicy:

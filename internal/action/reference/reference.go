@@ -71,7 +71,7 @@ func (v Value) find(ref jsonref.Ref) (any, error) {
 	case !ok || v.empty:
 		return nil, &Error{CodeMissing, fmt.Sprintf("%s: %s has no such part", ref, v.name), ref}
 	case holdsRedaction(value):
-		return nil, &Error{CodeRedacted, fmt.Sprintf("%s: is a secret, or holds one; what is redacted cannot be referred to", ref), ref}
+		return nil, &Error{CodeRedacted, fmt.Sprintf("%s: is a secret, or holds one; a redacted value cannot be referred to", ref), ref}
 	}
 	return value, nil
 }

@@ -83,7 +83,7 @@ func Fill(r *catalog.Reversal, of Call) (json.RawMessage, error) {
 // *reference.Error, or fault.Conflict after too many tries.
 func Propose(r *catalog.Reversal, of Call, try int) (*envelope.Proposal, error) {
 	if try > maxTries {
-		return nil, fault.New(fault.Conflict, "it was reverted %d times without effect, as often as it may be", maxTries)
+		return nil, fault.New(fault.Conflict, "it was reverted %d times without effect, which is the limit", maxTries)
 	}
 	args, err := Fill(r, of)
 	if err != nil {

@@ -200,7 +200,7 @@ func (c *call) answer(snap *settings.Settings, by intake.Submitter) (Answer, *en
 	}
 	tool, ok := snap.Tool(a.Tool)
 	if !ok || tool.Reversal == nil {
-		a.Err = refusal("/tool", "no_reversal", "the catalog does not say how %s is taken back; countersign tools describe %s --reverse-by declares it", a.Tool, a.Tool)
+		a.Err = refusal("/tool", "no_reversal", "the catalog declares no reversal for %s; countersign tools describe %s --reverse-by declares it", a.Tool, a.Tool)
 		return a, nil
 	}
 	p, err := Propose(tool.Reversal, Call{Action: e.ActionID, Args: e.Args, Result: e.Result.Output}, c.try+1)
@@ -249,7 +249,7 @@ func (c *call) refuseAgain() error {
 	case envelope.PhaseFailed:
 		return refusal("/reverted_by", "dead_letter", "its reversal %s failed: replay it (countersign dlq replay), or discard it and revert again", c.last)
 	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseSkipped, envelope.PhaseUndone:
-		return refusal("/reverted_by", "sent_before", "its reversal %s is %s, and was sent before; see what it did, and propose what is left to do", c.last, c.phase)
+		return refusal("/reverted_by", "sent_before", "its reversal %s is %s, and was sent before; check its effect, and propose the remaining changes", c.last, c.phase)
 	case envelope.PhasePending, envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted, envelope.PhaseUnknown:
 	}
 	return nil
@@ -280,7 +280,7 @@ func (c *call) refuse() error {
 		}
 		return nil
 	case envelope.PhaseUnknown:
-		return refusal("/phase", "unknown", "nobody knows whether it happened; find out first (countersign dlq resolve)")
+		return refusal("/phase", "unknown", "it is unknown whether it happened; find out first (countersign dlq resolve)")
 	case envelope.PhasePending, envelope.PhaseApproved:
 		return refusal("/phase", "not_sent", "it is %s, and has not been sent; undo it instead (countersign undo)", phase)
 	case envelope.PhaseExecuting:

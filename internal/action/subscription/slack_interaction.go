@@ -77,7 +77,7 @@ type payload struct {
 
 // errPayload repeats nothing of the request.
 func errPayload() error {
-	return fault.New(fault.Invalid, "is not a request that Slack sends when somebody uses a message of Countersign")
+	return fault.New(fault.Invalid, "is not an interaction of Slack with a message of Countersign")
 }
 
 // ParseInteraction parses the body of a request whose signature was verified.

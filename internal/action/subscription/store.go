@@ -69,7 +69,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 		return err
 	}
 	if others >= maxSubscriptions {
-		return fault.New(fault.Conflict, "there are %d subscriptions, as many as a tenant may have", others)
+		return fault.New(fault.Conflict, "there are %d subscriptions, which is the limit; delete one first", others)
 	}
 	at, err := audit.Latest(ctx, tx, tenant)
 	if err != nil {
@@ -82,7 +82,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	})
 	err = violations.Fault(err)
 	if err == nil && id != s.ID {
-		return fault.New(fault.Conflict, "a subscription of that name was made at the same moment; try again")
+		return fault.New(fault.Conflict, "another request just created a subscription of that name; try again")
 	}
 	return err
 }

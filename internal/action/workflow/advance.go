@@ -36,7 +36,7 @@ func (f actionState) running() bool {
 func (f actionState) why() *stepError {
 	switch {
 	case f.gone:
-		return &stepError{CodeGone, "the envelope is not there any more"}
+		return &stepError{CodeGone, "the envelope no longer exists"}
 	case f.code != "":
 		return &stepError{f.code, f.message}
 	case f.approval == envelope.ApprovalExpired:
@@ -227,10 +227,10 @@ func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool
 // reversal returns the proposal of the step's reversal.
 func (s *Step) reversal(f actionState) (*envelope.Proposal, *stepError) {
 	if f.gone {
-		return nil, &stepError{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}
+		return nil, &stepError{CodeGone, "the envelope no longer exists, so its reversal is unknown"}
 	}
 	if s.Reversal == nil {
-		return nil, &stepError{CodeNoReversal, "nothing says how it is taken back"}
+		return nil, &stepError{CodeNoReversal, "its tool declares no reversal"}
 	}
 	p, err := reversal.Propose(s.Reversal, reversal.Call{Action: *s.Action, Args: f.args, Result: f.result}, s.ReversalAttempts+1)
 	if err != nil {

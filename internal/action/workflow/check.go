@@ -113,7 +113,7 @@ func checkReferences(found *check.Problems, steps []PlannedStep) {
 			steps[i].References = append(steps[i].References, h.ref.String())
 			switch circle := circleOf(steps, h.ref.Step, i); {
 			case h.ref.Step >= len(steps):
-				found.Add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.Step, len(steps)-1)
+				found.Add(at, "reference", "refers to step %d, and the last one is %d; write a text that begins with a dollar sign with two", h.ref.Step, len(steps)-1)
 				continue
 			case circle != "":
 				found.Add(at, "cycle", "the steps %s form a cycle", circle)
@@ -192,7 +192,7 @@ func checkReversal(found *check.Problems, snap *settings.Settings, i int, s *Pla
 	}
 	back, ok := snap.Tool(s.Reversal.Tool)
 	if src, known := snap.Source(s.Reversal.Tool.Source); !ok || !known || !src.Enabled {
-		refuse("its reversal %s is not there", s.Reversal.Tool)
+		refuse("its reversal %s does not exist", s.Reversal.Tool)
 		return
 	}
 	template, err := jsonref.DecodeObject(s.Reversal.Args)

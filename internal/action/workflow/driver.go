@@ -288,7 +288,7 @@ func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	case a.Err != nil:
 		return id, 0, &stepError{CodeRefused, textOf(a.Err)}, nil
 	case a.Known:
-		return id, 0, &stepError{CodeNameTaken, "somebody else has an envelope of the name " + p.ExternalID}, nil
+		return id, 0, &stepError{CodeNameTaken, "another envelope has the same name " + p.ExternalID}, nil
 	}
 	return a.Action, 0, nil, nil
 }

@@ -68,7 +68,7 @@ func (d *Service) inTx(ctx context.Context, by intake.Submitter, fn func(ctx con
 
 // errDuplicate is the error for a workflow whose name another transaction
 // stored concurrently.
-var errDuplicate = fault.New(fault.Busy, "the same workflow is being submitted elsewhere at this moment; submit it again")
+var errDuplicate = fault.New(fault.Busy, "another request is submitting the same workflow; try again")
 
 func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
 	first, err := findExisting(ctx, tx, by.Tenant, r.ExternalID)
@@ -251,7 +251,7 @@ func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error)
 	at := b.last(StepRevertFailed)
 	switch {
 	case b.State == StateStuck && b.WaitsFor != nil:
-		return nil, fault.New(fault.Conflict, "the workflow is stuck: first say what became of the action %s (countersign dlq resolve), or abandon the workflow", *b.WaitsFor)
+		return nil, fault.New(fault.Conflict, "the workflow is stuck: first resolve the action %s (countersign dlq resolve), or abandon the workflow", *b.WaitsFor)
 	case b.State != StateCompensationFailed || at < 0:
 		return nil, fault.New(fault.Conflict, "no reversal has failed: the workflow is %s", b.State)
 	}

@@ -60,32 +60,56 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// messageCalls match the functions that a text for people is given to, and
+// messageNames the fields and variables that hold one.
+var (
+	messageCalls = regexp.MustCompile(`^(fault\.\w+|errors\.New|http\.Error|(\w+\.)*(Add|add|Invalid|invalid\w*|[Rr]efuse|refusal|refused|unusable|syntax|wrong|` +
+		`fault|fail|warn|grade|step|put|report|NewProblem|Skip|unsupported|TokenError|endProgram|heldBack|found))$`)
+	messageNames = regexp.MustCompile(`^(?i:title|detail|message|why|because|unusable|reason|problem|remedy|text|about|err\w+)$`)
+)
+
 // goMessages returns the messages of the Go sources by package: the texts of
-// faults and problems, and every text of the command line and the programs.
+// faults, problems and field errors, and every text of the command line and the
+// programs.
 func goMessages(r repo) map[string][]string {
 	found := make(map[string][]string)
 	for _, f := range r.files {
-		if f.test || f.generated {
+		if f.test || f.generated || isHelper(f.pkg) || within(f.pkg, "internal/dev") || within(f.pkg, "bench") || within(f.pkg, "deploy") || within(f.pkg, "internal/triage/evaluate") {
 			continue
 		}
 		program := strings.HasPrefix(f.pkg, "internal/cli") || strings.HasPrefix(f.pkg, "cmd")
+		add := func(nodes ...ast.Expr) {
+			for _, node := range nodes {
+				found[f.pkg] = append(found[f.pkg], sentence(node)...)
+			}
+		}
 		ast.Inspect(f.tree, func(node ast.Node) bool {
 			switch n := node.(type) {
 			case *ast.ImportSpec:
 				return false
+			case *ast.Field:
+				return n.Tag == nil
 			case *ast.BasicLit:
 				if program {
-					found[f.pkg] = append(found[f.pkg], sentence(n)...)
+					add(n)
 				}
 			case *ast.CallExpr:
-				if !program && makesFault(n) {
-					for _, arg := range n.Args {
-						found[f.pkg] = append(found[f.pkg], sentence(arg)...)
-					}
+				if messageCalls.MatchString(selector(n.Fun)) {
+					add(n.Args...)
 				}
+			case *ast.ReturnStmt:
+				add(n.Results...)
 			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && !program && (key.Name == "Title" || key.Name == "Detail") {
-					found[f.pkg] = append(found[f.pkg], sentence(n.Value)...)
+				if messageNames.MatchString(selector(n.Key)) {
+					add(n.Value)
+				}
+			case *ast.AssignStmt:
+				if len(n.Lhs) == len(n.Rhs) {
+					for i, name := range n.Lhs {
+						if messageNames.MatchString(selector(name)) {
+							add(n.Rhs[i])
+						}
+					}
 				}
 			}
 			return true
@@ -94,24 +118,33 @@ func goMessages(r repo) map[string][]string {
 	return found
 }
 
-// makesFault reports whether a call is of a constructor of package fault.
-func makesFault(call *ast.CallExpr) bool {
-	if name, ok := call.Fun.(*ast.SelectorExpr); ok {
-		pkg, ok := name.X.(*ast.Ident)
-		return ok && pkg.Name == "fault"
+// selector returns a name, with the name that it is selected from.
+func selector(node ast.Expr) string {
+	switch n := node.(type) {
+	case *ast.Ident:
+		return n.Name
+	case *ast.SelectorExpr:
+		return selector(n.X) + "." + n.Sel.Name
 	}
-	return false
+	return ""
 }
+
+// messageNoise matches literals that nobody reads: formats without words, media
+// types and policies of content, routes, settings of files, and SQL.
+var messageNoise = regexp.MustCompile(`^(%[-+#0-9.\[\]]*[a-zA-Z%]|[^\pL%]|\bT\b)*$|^(#|-{3}|={3}|\[|\{|<!|From: |(GET|PUT|POST|DELETE) /|host all|local all)|; charset=|-src '|^(SELECT|AND|WHERE|OFFSET|SET) |\w+ (=|<|>=) (ANY )?\(?%s`)
 
 // sentence returns the literals of an expression that have several words.
 func sentence(node ast.Node) []string {
 	var all []string
 	ast.Inspect(node, func(node ast.Node) bool {
-		if _, ok := node.(*ast.CallExpr); ok {
+		if pair, ok := node.(*ast.KeyValueExpr); ok && selector(pair.Key) == "Description" {
+			return false // of a tool, for agents
+		}
+		if call, ok := node.(*ast.CallExpr); ok && selector(call.Fun) != "fmt.Sprintf" {
 			return false
 		}
 		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(strings.TrimSpace(text), " ") {
+			if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(strings.TrimSpace(text), " ") && !messageNoise.MatchString(text) {
 				all = append(all, strings.Join(strings.Fields(text), " "))
 			}
 		}
@@ -120,13 +153,17 @@ func sentence(node ast.Node) []string {
 	return all
 }
 
-// pageComment, pageLiteral and pageMarkup match comments, quoted texts, and texts
+// pageComment, pageClass, pageHole, pageLiteral and pageMarkup match comments,
+// class names, the innermost expressions of templates, quoted texts, and texts
 // between tags or expressions of JSX.
 var (
 	pageComment = regexp.MustCompile(`(?m)(^|\s)//.*$|^import .*$`)
+	pageClass   = regexp.MustCompile(`\bclass(Name)?=("[^"]*"|\{([^{}]|\{[^{}]*\})*\})`)
+	pageHole    = regexp.MustCompile("\\$\\{[^{}]*\\}")
 	pageLiteral = regexp.MustCompile("'(?:[^'\\\\\n]|\\\\.)*'|\"[^\"\n]*\"|`[^`]*`")
 	pageMarkup  = regexp.MustCompile(`[>}]([^<>{}=;]*[A-Za-z’][^<>{}=;]*)[<{]`)
-	pageCode    = regexp.MustCompile(`\b(const|return|if|else|case|function|interface|export|type)\b|=>|&&|\?\?|[|\[\]]|\w\(`)
+	pageCode    = regexp.MustCompile(`\b(const|return|if|else|case|function|interface|export|type|void|let)\b|=>|&&|\?\?|[|\[\]]|\w\(`)
+	pageNoise   = regexp.MustCompile(`^\[role=|^a, |^text/event|^(tone|mark|risk|state|row|small|muted|mono|faint|nowrap|hide)[ -]|[ -](tone|mark|risk)-| (muted|row|cut|mono|small|nowrap)$`)
 	pageWords   = regexp.MustCompile(`[A-Za-z’]{2,},? [A-Za-z’]`)
 )
 
@@ -149,14 +186,24 @@ func pageMessages(tree fs.FS) (map[string][]string, error) {
 func pageTexts(source string, markup bool) []string {
 	var all []string
 	add := func(text string) {
-		if text = strings.Join(strings.Fields(text), " "); pageWords.MatchString(text) {
+		if text = strings.Join(strings.Fields(text), " "); pageWords.MatchString(text) && !pageNoise.MatchString(text) {
 			all = append(all, text)
 		}
 	}
-	source = pageComment.ReplaceAllString(source, "$1")
-	for _, literal := range pageLiteral.FindAllString(source, -1) {
-		add(literal[1 : len(literal)-1])
+	literals := func(text string) {
+		for _, literal := range pageLiteral.FindAllString(text, -1) {
+			add(literal[1 : len(literal)-1])
+		}
 	}
+	source = pageComment.ReplaceAllString(source, "$1")
+	source = pageClass.ReplaceAllString(source, "")
+	for pageHole.MatchString(source) { // a template in a template is a text of its own
+		source = pageHole.ReplaceAllStringFunc(source, func(hole string) string {
+			literals(hole[2 : len(hole)-1])
+			return "%s"
+		})
+	}
+	literals(source)
 	if markup {
 		for i := 0; i < len(source); {
 			at := pageMarkup.FindStringSubmatchIndex(source[i:])
@@ -237,7 +284,7 @@ func TestMessagesCanFail(t *testing.T) {
 	page, err := pageMessages(fstest.MapFS{"web/src/a.tsx": {Data: []byte("// a comment here\nconst a = <p>Not\n  sent: {n} more times</p>\nx('It failed.', `of ${n} in all`)\n")}})
 	maps.Copy(found, page)
 
-	want := "== a\n7 is no\nNo answer\nnumber at all\n\n== cmd/x\nit %s fails\n\n== web/src/a.tsx\nIt failed.\nNot sent:\nmore times\nof ${n} in all\n\n"
+	want := "== a\n7 is no\nNo answer\nnumber at all\n\n== cmd/x\nit %s fails\n\n== web/src/a.tsx\nIt failed.\nNot sent:\nmore times\nof %s in all\n\n"
 	if got := messageText(found); err != nil || got != want {
 		t.Errorf("messageText() = %q, %v, want %q", got, err, want)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 func describeServer(set map[string]string) string {
-	return "PostgreSQL " + set["server_version_num"] + " is set up to keep what it says it has"
+	return "PostgreSQL " + set["server_version_num"] + " is configured to keep commits through a crash"
 }
 
 func serverFindings(set map[string]string) []Finding {
@@ -87,7 +87,7 @@ func clockFindings(s skew) []Finding {
 }
 
 func transactionFindings(a activity) []Finding {
-	wrong := apply(rule{!a.All, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and look again.")})
+	wrong := apply(rule{!a.All, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and run doctor again.")})
 	for _, s := range a.Sessions {
 		who := fmt.Sprintf("the session %d (%s, %s)", s.PID, s.User, s.App)
 		do := fmt.Sprintf("Find out what it does. SELECT pg_terminate_backend(%d); ends it, and idle_in_transaction_session_timeout prevents the next.", s.PID)
@@ -124,7 +124,7 @@ func slotFindings(s slot) []Finding {
 	drop := fmt.Sprintf("Bring its replica back, or SELECT pg_drop_replication_slot('%s'); and set max_slot_wal_keep_size.", s.Name)
 	switch {
 	case s.WAL == "unreserved" || s.WAL == "lost":
-		return []Finding{warn(fmt.Sprintf("the replication slot %s has lost WAL that its replica needs", s.Name), "Build the replica anew. "+drop)}
+		return []Finding{warn(fmt.Sprintf("the replication slot %s has lost WAL that its replica needs", s.Name), "Rebuild the replica. "+drop)}
 	case s.Held > tooMuchWAL:
 		return []Finding{fail(fmt.Sprintf("the replication slot %s holds %s of WAL: the disk will fill up", s.Name, held), drop)}
 	case !s.Active || s.Held > muchWAL:

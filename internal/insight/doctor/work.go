@@ -75,7 +75,7 @@ func readFleet(ctx context.Context, d database) (overview.Fleet, error) {
 
 func describeFence(f fenced) string {
 	if f.State == fence.StateNew {
-		return "no worker has worked in this database yet"
+		return "no worker has run in this database yet"
 	}
 	return fmt.Sprintf("this is the database %s, in epoch %d", f.Database, f.Epoch)
 }
@@ -114,7 +114,7 @@ func leaseFindings(l leases) []Finding {
 }
 
 func pauseFindings(p pauses) []Finding {
-	wrong := apply(rule{p.Everything, warn("everything is paused", "`countersign pause list` says by whom and why; `countersign resume` ends it.")})
+	wrong := apply(rule{p.Everything, warn("everything is paused", "`countersign pause list` shows by whom and why; `countersign resume` ends it.")})
 	for _, u := range p.Left {
 		since := age(u.Seconds)
 		what := fmt.Sprintf("the lifted pause of %s has not woken all that it held, after %s", u.what(), since)
@@ -137,7 +137,7 @@ func (u unfinished) what() string {
 func checkpointFindings(f overview.Fleet) []Finding {
 	lag := f.CheckpointLag
 	return apply(rule{lag > longUncovered, grade(lag > uncoveredFail, fmt.Sprintf("no checkpoint covers an event of %s ago", lag.Round(time.Second)),
-		"See whether a worker runs, what its log says of the job countersign_checkpoint, and whether a long transaction is open.")})
+		"See whether a worker runs, look for the job countersign_checkpoint in its log, and check for long transactions.")})
 }
 
 func unnotedFindings(u unnoted) []Finding {

@@ -64,7 +64,7 @@ func gauges() []gauge {
 		{"held", "{database}", "1 while the database is held, because it may be a copy or may have lost commits.", func(f Fleet, set setter) {
 			set(map[bool]float64{true: 1}[f.Held])
 		}},
-		{"pauses", "{pause}", "What is paused, by scope.", perKey("scope", func(f Fleet) map[string]int64 { return f.Pauses })},
+		{"pauses", "{pause}", "Active pauses, by scope.", perKey("scope", func(f Fleet) map[string]int64 { return f.Pauses })},
 		{"dead_letters", "{action}", "Dead letters by reason; those of reason unknown need a person.",
 			perKey("reason", func(f Fleet) map[string]int64 { return f.DeadLetters })},
 		{"unknowns.oldest.age", "s", "Age of the oldest dead letter of unknown outcome.", func(f Fleet, set setter) {

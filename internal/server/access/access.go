@@ -30,14 +30,14 @@ type Route struct {
 // Admit returns nil if a caller may call the route. The error is fault.Denied.
 func (rt Route) Admit(by identity.Principal) error {
 	if !slices.Contains(rt.Roles, by.Role) {
-		return fault.Coded(wire.CodeRole, fault.Denied, "a token of the role %s may not do this; it takes the role %s", by.Role, rolesText(rt.Roles))
+		return fault.Coded(wire.CodeRole, fault.Denied, "a token of the role %s may not do this; it needs the role %s", by.Role, rolesText(rt.Roles))
 	}
 	if rt.Scope != "" && !by.Has(rt.Scope) {
 		return fault.Coded(wire.CodeScope, fault.Denied, "this needs the scope %s, which the token does not have", rt.Scope)
 	}
 	// Dead letters are replayed and discarded in bulk, for any tool.
 	if rt.Scope == identity.DeadLettersManage && by.Tools != nil {
-		return fault.Coded(wire.CodeTools, fault.Denied, "the token is for some tools; this needs one that is for all")
+		return fault.Coded(wire.CodeTools, fault.Denied, "the token covers only some tools; use a token for all tools")
 	}
 	return nil
 }

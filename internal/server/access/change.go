@@ -40,7 +40,7 @@ func ChangesFreely(by identity.Principal) bool { return by.Tools == nil && by.Ma
 func AdmitChanges(by identity.Principal, changes []Change) error {
 	for _, c := range changes {
 		if by.Tools != nil && !c.Tools.Within(by.Tools) {
-			return fault.Coded(wire.CodeTools, fault.Denied, "%s concerns tools that the token is not for; use a token that is for %s", c.What, toolsText(c.Tools))
+			return fault.Coded(wire.CodeTools, fault.Denied, "%s concerns tools that the token does not cover; use a token for %s", c.What, toolsText(c.Tools))
 		}
 	}
 	if by.MayLoosen() {
@@ -49,7 +49,7 @@ func AdmitChanges(by identity.Principal, changes []Change) error {
 	for _, c := range changes {
 		if c.Loosens && (c.SetBy == uuid.Nil || c.SetBy != by.Person()) {
 			return fault.Coded(wire.CodeLoosens, fault.Denied,
-				"this loosens %s, which takes an administrator whose token has the scope %s; without it, settings can only be made stricter", c.What, identity.PolicyWrite)
+				"this loosens %s, which needs an administrator's token with the scope %s; without it, settings can only be made stricter", c.What, identity.PolicyWrite)
 		}
 	}
 	return nil

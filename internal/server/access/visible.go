@@ -154,7 +154,7 @@ func (f *Filter) Tools(texts ...string) error {
 	for i, text := range texts {
 		var err error
 		if patterns[i], err = policy.ParsePattern(text); err != nil {
-			return fault.Wrap(err, fault.Denied, "the token is for tools that cannot be read")
+			return fault.Wrap(err, fault.Denied, "the token's tools cannot be read; make another token")
 		}
 	}
 	f.tools = append(f.tools, patterns)

@@ -93,13 +93,13 @@ func (srv *Server) admitSession(ts *tokenServer) error {
 			return nil
 		}
 		return fault.Exceeded(fault.Quota{Name: "token-sessions", Max: srv.cfg.Sessions, Reset: time.Minute},
-			"this token has %d sessions, as many as it may, and a call runs in each; try again when one has ended", srv.cfg.Sessions)
+			"this token has %d sessions, which is the limit, and a call runs in each; try again when one has ended", srv.cfg.Sessions)
 	case tenant >= srv.cfg.TenantSessions:
 		if srv.endIdlest(all...) {
 			return nil
 		}
 		return fault.Exceeded(fault.Quota{Name: "tenant-sessions", Max: srv.cfg.TenantSessions, Reset: time.Minute},
-			"this tenant has %d sessions, as many as it may, and a call runs in each; try again when one has ended", srv.cfg.TenantSessions)
+			"this tenant has %d sessions, which is the limit, and a call runs in each; try again when one has ended", srv.cfg.TenantSessions)
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func TestAButtonApprovesAsTheOperator(t *testing.T) {
 	if a := ch.shown(); a.Phase != "approved" {
 		t.Errorf("after the button twice: %+v", a)
 	}
-	ch.message("slack.message.ephemeral", "nothing to decide any more")
+	ch.message("slack.message.ephemeral", "no decision is needed any more")
 }
 
 func TestAButtonDenies(t *testing.T) {
@@ -273,7 +273,7 @@ func TestDenialReasonReachesTheAgent(t *testing.T) {
 	taken := ch.slack(submit("U1")).wants(t, 200)
 	late := ch.slack(submit("U1")).wants(t, 200)
 
-	if !strings.Contains(string(refused.body), "not an operator") || len(taken.body) > 0 || !strings.Contains(string(late.body), "nothing to decide") {
+	if !strings.Contains(string(refused.body), "not an operator") || len(taken.body) > 0 || !strings.Contains(string(late.body), "no decision is needed") {
 		t.Errorf("answers to the form: %s, %s, %s", refused.body, taken.body, late.body)
 	}
 	var seen struct{ Decision struct{ Note string } }
@@ -332,18 +332,18 @@ func TestButtonsThatDoNotCount(t *testing.T) {
 		}, "not an operator"},
 		// An agent that may write to Slack could put our button below a text
 		// of its own.
-		"in another message": {func(ch *channel) form { return pressIn("countersign_approve", "U1", "T1", ch.value, "C1", "1712.0001") }, "not known"},
-		"in another channel": {func(ch *channel) form { return pressIn("countersign_approve", "U1", "T1", ch.value, "C2", ch.ts) }, "not known"},
+		"in another message": {func(ch *channel) form { return pressIn("countersign_approve", "U1", "T1", ch.value, "C1", "1712.0001") }, "unknown message"},
+		"in another channel": {func(ch *channel) form { return pressIn("countersign_approve", "U1", "T1", ch.value, "C2", ch.ts) }, "unknown message"},
 		"below another action": {func(ch *channel) form {
 			first, ts := ch.value, ch.ts
 			ch.announce()
 			ch.value, first = first, ch.value
 			_ = ts // the message of the first, with the button of the second
 			return pressIn("countersign_approve", "U1", "T1", first, "C1", ts)
-		}, "not known"},
+		}, "unknown message"},
 		"an action that is none": {func(ch *channel) form {
 			return pressIn("countersign_approve", "U1", "T1", uuid.NewString()+".x", "C1", ch.ts)
-		}, "not known"},
+		}, "unknown message"},
 		"after an edit": {func(ch *channel) form {
 			ch.admin.send("POST", path(ch.action, "/edit"), object{"args": object{"to": "someone else"}}).wants(ch.t, 200)
 			return ch.press("countersign_approve", "U1", "T1")

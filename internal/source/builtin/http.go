@@ -63,7 +63,7 @@ type web struct {
 
 func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	if len(cfg.Allow) == 0 {
-		return nil, fault.New(fault.Invalid, "http needs addresses that are allowed")
+		return nil, fault.New(fault.Invalid, "http needs allowed addresses")
 	}
 	w := &web{client: client, header: make(map[string]rest.Secret), timeout: cmp.Or(max(cfg.CallTimeout, 0), rest.DefaultCallTimeout)}
 	for _, a := range cfg.Allow {
@@ -75,7 +75,7 @@ func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	}
 	for name, value := range cfg.Header {
 		if !httpguts.ValidHeaderFieldName(name) || !value.FitsHeader() {
-			return nil, fault.New(fault.Invalid, "a header that is to be sent along cannot be one")
+			return nil, fault.New(fault.Invalid, "a header cannot be sent")
 		}
 		w.header[http.CanonicalHeaderKey(name)] = value
 	}
@@ -130,7 +130,7 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 	}
 	header, ok := w.parseHeaders(in)
 	if !ok {
-		return source.Refuse(source.CodeInvalidArgs, "a header is not one that may be given")
+		return source.Refuse(source.CodeInvalidArgs, "a header is not allowed")
 	}
 	body := []byte(in.JSON)
 	if in.Body != nil {
@@ -140,11 +140,11 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 		to, ok := w.find(at, in.Method)
 		switch {
 		case !ok && hop == 0:
-			return source.Refuse(source.CodeRejected, "the address is not among those that are allowed")
+			return source.Refuse(source.CodeRejected, "the address is not allowed")
 		case !ok:
-			return source.Refuse(source.CodeRedirected, "the host points to an address that is not among those that are allowed")
+			return source.Refuse(source.CodeRedirected, "the host redirects to an address that is not allowed")
 		case hop > maxHops:
-			return source.Refuse(source.CodeRedirected, "the host points on and on")
+			return source.Refuse(source.CodeRedirected, "the host redirects too often")
 		}
 		reply := w.client.Send(ctx, rest.Request{
 			Method: in.Method, URL: at.String(), Header: w.addHeaders(header, to, call), Body: body,

@@ -155,7 +155,7 @@ func (s *session) failed(ctx context.Context, err error, written bool) source.Ob
 	case errors.Is(err, safehttp.ErrForbidden): // takes precedence
 		return source.Forbidden()
 	case errors.Is(err, mailbox.ErrGone):
-		return refuse(source.CodeNotFound, "the account has no message of this identity where the call says, nor elsewhere by its Message-ID")
+		return refuse(source.CodeNotFound, "no such message in the folder of the call, or elsewhere by its Message-ID")
 	case errors.Is(err, mailbox.ErrChanged):
 		return refuse(source.CodeChanged, "the message is being changed by someone else")
 	case errors.Is(err, mailbox.ErrNoFolder):
@@ -163,7 +163,7 @@ func (s *session) failed(ctx context.Context, err error, written bool) source.Ob
 	case errors.Is(err, mailbox.ErrUnsupported):
 		return refuse(source.CodeUnsupported, "the mailbox cannot hold these keywords, or cannot move the message safely")
 	case errors.Is(err, mailbox.ErrInvalid):
-		return refuse(source.CodeInvalidArgs, "the mailbox cannot hold what the arguments say")
+		return refuse(source.CodeInvalidArgs, "the mailbox cannot store the values of the arguments")
 	case errors.Is(err, mailbox.ErrTooLarge):
 		return refuse(source.CodeOversized, "the message is larger than the account's limit")
 	case errors.Is(err, mailbox.ErrDenied):

@@ -33,7 +33,7 @@ func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) sour
 		id := draftID(call.Key, in.Account, on.From)
 		raw, err := compose(on.From, id, in)
 		if err != nil {
-			return s.refuse(source.CodeInvalidArgs, "an address is not one address and nothing else, or the text cannot be written as mail")
+			return s.refuse(source.CodeInvalidArgs, "an address is not a single plain address, or the text cannot be written as mail")
 		}
 		folder, err := on.folder(ctx, mailbox.UseDrafts)
 		if errors.Is(err, mailbox.ErrNoFolder) {

@@ -101,8 +101,8 @@ func TestReversalRefusesChangedMessages(t *testing.T) {
 		"read it":       {func(s *mailbox.State, _ *[]byte) { s.Flags = mailbox.Flags(append(s.Flags, `\Seen`)...) }, source.KindRefused, source.CodeChanged, "set of flags"},
 		"labelled it":   {func(s *mailbox.State, _ *[]byte) { s.Flags = []string{"mine"} }, source.KindRefused, source.CodeChanged, "set of flags"},
 		"moved it":      {func(s *mailbox.State, _ *[]byte) { s.Folder = "Projects" }, source.KindRefused, source.CodeChanged, "folder"},
-		"edited it":     {func(_ *mailbox.State, raw *[]byte) { *raw = mailOf("1@example.com", "another body") }, source.KindRefused, source.CodeNotFound, "no message of this identity"},
-		"deleted it":    {nil, source.KindRefused, source.CodeNotFound, "no message of this identity"},
+		"edited it":     {func(_ *mailbox.State, raw *[]byte) { *raw = mailOf("1@example.com", "another body") }, source.KindRefused, source.CodeNotFound, "no such message in the folder of the call"},
+		"deleted it":    {nil, source.KindRefused, source.CodeNotFound, "no such message in the folder of the call"},
 		"moved it back": {func(s *mailbox.State, _ *[]byte) { s.Folder = "INBOX" }, source.KindConflict, source.CodeConflict, "already"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -266,7 +266,7 @@ func Unknown(f envelope.FieldError) bool {
 // errUnknownTool returns the error for a tool that does not exist for the
 // caller.
 func errUnknownTool() error {
-	return check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see the ones there are")
+	return check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see their names")
 }
 
 // Within reports whether one of the patterns covers the tool; nil covers all
@@ -281,9 +281,9 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 			return t, nil
 		}
 		if src, ok := c.sources[source]; !ok || !src.Enabled {
-			return nil, check.Invalid("/tool/source", ruleUnknownSource, "no such source; list the tools to see the ones there are")
+			return nil, check.Invalid("/tool/source", ruleUnknownSource, "no such source; list the sources to see their ids")
 		}
-		return nil, check.Invalid("/tool/name", ruleUnknownTool, "the source has no such tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", ruleUnknownTool, "the source has no such tool; list the tools to see their names")
 	}
 	if id, action, found := strings.Cut(named.Name, ":"); found {
 		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && exists(t) {
@@ -298,7 +298,7 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 	}
 	switch len(found) {
 	case 0:
-		return nil, check.Invalid("/tool/name", ruleUnknownTool, "no source has such a tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", ruleUnknownTool, "no source has such a tool; list the tools to see their names")
 	case 1:
 		return found[0], nil
 	}
@@ -306,7 +306,7 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 	for i := range keys {
 		keys[i] = found[i].Key.String()
 	}
-	return nil, check.Invalid("/tool/source", "required", "several tools have this name; say which by its source: %s", strings.Join(keys, ", "))
+	return nil, check.Invalid("/tool/source", "required", "several tools have this name; give it as source:name: %s", strings.Join(keys, ", "))
 }
 
 // maxListedKeys bounds the tools in an error.

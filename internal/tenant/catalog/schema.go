@@ -35,7 +35,7 @@ func (c Schema) Check(ctx context.Context, args json.RawMessage) error {
 func (c Schema) CheckWithin(ctx context.Context, b *schema.Budget, args json.RawMessage) error {
 	compiled, err := c.text.Compile(ctx)
 	if why, ok := errors.AsType[*fault.Error](err); ok {
-		return fault.Wrap(err, fault.Conflict, "the tool's input schema %s; ask its source to mend it", why.Text)
+		return fault.Wrap(err, fault.Conflict, "the tool's input schema %s; correct it at its source", why.Text)
 	}
 	if err != nil {
 		return err

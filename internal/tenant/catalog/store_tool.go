@@ -183,7 +183,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 }
 
 // ErrNoTool is the error for a tool that does not exist for the caller.
-var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
+var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see their names")
 
 func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t := &Tool{

@@ -131,7 +131,7 @@ func (c *CSVReader) record() ([]string, error) {
 	c.meter.read = 0
 	record, err := c.csv.Read()
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		message := "has a quote where none may be; a text with quotes stands in quotes, with each of its own doubled"
+		message := "has a misplaced quote; put a text with quotes in quotes, and double each of its own"
 		c.last = bad.Line
 		return nil, &LineError{Line: bad.Line, Column: bad.Column, Message: message}
 	}

@@ -44,7 +44,7 @@ func errLogin(cause error) error {
 }
 
 // errNoLogin is the error of a provider without logins in a browser.
-var errNoLogin = fault.New(fault.NotFound, "nobody logs in there in a browser; the provider needs a web client's id")
+var errNoLogin = fault.New(fault.NotFound, "the provider has no web client's id, which logins in a browser need")
 
 // LoginTenant returns the tenant with a name; without a name the only tenant.
 // The id is zero if there is none.

@@ -186,7 +186,7 @@ var violations = postgres.Violations{
 	"api_tokens_previous_check":             fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
 	"db_logins_tenant_id_fkey":              fault.New(fault.NotFound, "no such tenant"),
 	"db_logins_operator_id_fkey":            fault.New(fault.NotFound, "no such person"),
-	"db_logins_pkey":                        fault.New(fault.Conflict, "the login is being bound elsewhere at this moment; try again"),
+	"db_logins_pkey":                        fault.New(fault.Conflict, "another request is binding the login; try again"),
 	"db_logins_login_key":                   fault.New(fault.Conflict, "the login is bound to another tenant; unbind it there first"),
 	"db_logins_login_check":                 fault.New(fault.Invalid, "a login's name is 1 to 63 characters long"),
 	"db_logins_tools_check":                 fault.New(fault.Invalid, "a login's tools are left out, or name at least one"),

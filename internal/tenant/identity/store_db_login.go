@@ -94,7 +94,7 @@ func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 	}
 	if l.Operator != uuid.Nil {
 		if o, err := OperatorByID(ctx, tx, tenant, l.Operator); err != nil || o.Disabled {
-			return errors.Join(err, fault.New(fault.Invalid, "the operator is not there, or disabled"))
+			return errors.Join(err, fault.New(fault.Invalid, "the operator does not exist or is disabled"))
 		}
 	}
 	role, err := dbsqlc.New().DbLoginRole(ctx, tx, l.Login)

@@ -215,7 +215,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		return Issued{}, err
 	}
 	if was.ExpiresAt != nil && !now.Before(*was.ExpiresAt) && how.TTL == 0 {
-		return Issued{}, fault.New(fault.Conflict, "the token has expired; say how long it is to be valid from now on")
+		return Issued{}, fault.New(fault.Conflict, "the token has expired; give its new validity")
 	}
 	if how.Overlap > 0 && was.PreviousUntil != nil && now.Before(*was.PreviousUntil) {
 		return Issued{}, fault.New(fault.Conflict, "the token was rotated before, and both its secrets are valid until %s; rotate without overlap to end the older one", was.PreviousUntil.UTC().Format(time.RFC3339))
@@ -273,7 +273,7 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 	}
 	after, err := q.OwnersCount(ctx, tx, tenant)
 	if err == nil && after == 0 {
-		return fault.Coded(wire.CodeLastOwner, fault.Conflict, "this would take away the tenant's last owner; make another one first")
+		return fault.Coded(wire.CodeLastOwner, fault.Conflict, "this would remove the tenant's last owner; create another one first")
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func (r Rate) check(p *check.Problems) {
 	}
 	switch {
 	case r.Per == 0:
-		p.Add("/rate/per", envelope.RuleRequired, "must say the interval, such as 1s, 1m, 1h or 1d")
+		p.Add("/rate/per", envelope.RuleRequired, "is required; give an interval, such as 1s, 1m, 1h or 1d")
 	case r.Per < minPer || r.Per > maxPer:
 		p.Add("/rate/per", envelope.RuleFormat, "must be from 1ms to 366d")
 	case r.Limit > 0 && float64(r.Limit)/r.Per.Seconds() > maxPerSecond:

@@ -93,7 +93,7 @@ func (d *editor) checkZone(ctx context.Context, pointer, name string) error {
 	}
 	known, err := postgres.KnowsZone(ctx, d.tx, name)
 	if err == nil && !known {
-		return check.Invalid(pointer, envelope.RuleFormat, "must be a time zone that the database's server knows too; this one it does not")
+		return check.Invalid(pointer, envelope.RuleFormat, "must be a time zone that the database server supports")
 	}
 	return err
 }

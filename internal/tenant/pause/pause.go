@@ -55,7 +55,7 @@ func (t Target) Validate() error {
 		}
 	case Source, Bucket:
 		if !check.Slug(t.Subject) {
-			p.Add("/subject", envelope.RulePattern, "must be the id of a source or the name of a bucket, as scope says")
+			p.Add("/subject", envelope.RulePattern, "must be the id of a source or the name of a bucket, to match scope")
 		}
 	case Tool:
 		if _, err := policy.ParseKey(t.Subject); err != nil {
@@ -78,7 +78,7 @@ func (t Target) settled() Target {
 // checkReason checks the reason for a pause or its end.
 func checkReason(p *check.Problems, reason string) {
 	if strings.TrimSpace(reason) == "" {
-		p.Add("/reason", envelope.RuleRequired, "must say why, for whoever finds it paused")
+		p.Add("/reason", envelope.RuleRequired, "is required; give the reason for the pause")
 	}
 	p.Text("/reason", reason)
 }

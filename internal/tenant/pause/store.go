@@ -30,7 +30,7 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wir
 		return wire.Pause{}, err
 	}
 	if o.Scope == Everything {
-		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; everything is paused by whoever runs the fleet: countersign pause --everything")
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; to pause everything, ask the operator of the deployment: countersign pause --everything")
 	}
 	if err := p.Err(); err != nil {
 		return wire.Pause{}, err
@@ -219,5 +219,5 @@ var violations = postgres.Violations{
 	"pauses_everything_check": fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
 	"pauses_subject_check":    fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
 	"pauses_reason_check":     fault.New(fault.Invalid, "a pause has a reason"),
-	"pauses_active_key":       fault.New(fault.Conflict, "the same is paused already"),
+	"pauses_active_key":       fault.New(fault.Conflict, "it is already paused"),
 }

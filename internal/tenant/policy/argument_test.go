@@ -163,7 +163,7 @@ func TestCheckOfARule(t *testing.T) {
 		"a key":         {with(func(r *policy.ArgumentRule) { r.Key = "sl*ck:x" }), "the pattern of tools must be"},
 		"a mode":        {with(func(r *policy.ArgumentRule) { r.Mode = "odd" }), "mode must be require_approval or deny"},
 		"allow":         {with(func(r *policy.ArgumentRule) { r.Mode = "allow" }), "set the mode allow for the tool"},
-		"an expression": {with(func(r *policy.ArgumentRule) { r.Expression = "1" }), "must say true or false"},
+		"an expression": {with(func(r *policy.ArgumentRule) { r.Expression = "1" }), "must return true or false"},
 		"a reason":      {with(func(r *policy.ArgumentRule) { r.Reason = strings.Repeat("é", 201) }), "at most 200 characters"},
 	} {
 		if err := tt.rule.Check(l, policy.Shape{}); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tt.want) {

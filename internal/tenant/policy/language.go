@@ -187,7 +187,7 @@ func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 		return nil, mistakes(text, issues.Errors())
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, refused(fmt.Sprintf("says %s, and must say true or false", out))
+		return nil, refused(fmt.Sprintf("returns %s, and must return true or false", out))
 	}
 	patterns, found := review(checked, shape)
 	if len(found) > 0 {
@@ -251,7 +251,7 @@ func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 		case ast.SelectKind:
 			argument(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
 		case ast.StructKind:
-			report(e, "rules make no values of a named type")
+			report(e, "rules cannot create values of a named type")
 		case ast.UnspecifiedExprKind, ast.ComprehensionKind, ast.IdentKind, ast.ListKind, ast.LiteralKind, ast.MapKind:
 		}
 	}))
@@ -263,7 +263,7 @@ func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 // the arguments.
 func pattern(e ast.Expr) (size int, why string) {
 	if e.Kind() != ast.LiteralKind {
-		return 0, "matches takes a regular expression that is written out"
+		return 0, "matches takes a literal regular expression"
 	}
 	text, ok := e.AsLiteral().Value().(string)
 	if !ok {

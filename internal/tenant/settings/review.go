@@ -55,13 +55,13 @@ func (r ReviewRule) check() error {
 	case r.Approvals < 1 || r.Approvals > MaxApprovals:
 		return fault.New(fault.Invalid, "an envelope needs 1 to %d approvals", MaxApprovals)
 	case r.Wait != nil && (wait < time.Second || wait > MaxReviewTime):
-		return fault.New(fault.Invalid, "a decision is waited for from a second to 30 days")
+		return fault.New(fault.Invalid, "the wait for a decision must be 1 second to 30 days")
 	case warn < 0 || warn > MaxReviewTime || escalate < 0 || escalate > MaxReviewTime:
-		return fault.New(fault.Invalid, "a warning and an escalation are at most 30 days off")
+		return fault.New(fault.Invalid, "a warning and an escalation must come within 30 days")
 	case wait%time.Second != 0, warn%time.Second != 0, escalate%time.Second != 0:
 		return fault.New(fault.Invalid, "the times of a review are whole seconds")
 	case r.Edits != "" && r.Edits != EditsAnother:
-		return fault.New(fault.Invalid, "edits is another, or left out")
+		return fault.New(fault.Invalid, "edits must be another, or left out")
 	case r.Wait != nil && (warn >= wait || escalate >= wait):
 		return fault.New(fault.Invalid, "a warning and an escalation come within the wait")
 	}

@@ -165,7 +165,7 @@ var violations = postgres.Violations{
 	"reviews_tenant_id_fkey":         fault.New(fault.NotFound, "no such tenant"),
 	"reviews_risk_check":             fault.New(fault.Invalid, "a risk is low, medium or high"),
 	"reviews_approvals_needed_check": fault.New(fault.Invalid, "an action needs 1 to 5 approvals"),
-	"reviews_edits_check":            fault.New(fault.Invalid, "edits is another, or left out"),
+	"reviews_edits_check":            fault.New(fault.Invalid, "edits must be another, or left out"),
 	"reviews_wait_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
 	"reviews_warn_seconds_check":     fault.New(fault.Invalid, "the times of a review are at most 30 days"),
 	"reviews_escalate_seconds_check": fault.New(fault.Invalid, "the times of a review are at most 30 days"),

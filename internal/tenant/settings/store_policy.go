@@ -237,7 +237,7 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 // something.
 func checkCount(n int64, err error, most int, things string) error {
 	if err == nil && n >= int64(most) {
-		return fault.New(fault.Conflict, "there are %d %s already, which is as many as there can be", most, things)
+		return fault.New(fault.Conflict, "there are %d %s already, which is the limit; delete one first", most, things)
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func (a Account) Check() error {
 		p.Add("/secret_from", envelope.RulePattern, "must be env:COUNTERSIGN_TRIAGE_SECRET_ and a name in A-Z, 0-9 and _, or file: and an absolute path")
 	}
 	if a.SecretFrom != "" && len(a.Secret) > 0 {
-		p.Add("/secret", envelope.RuleUnknownField, "must be left out where secret_from says where the password is")
+		p.Add("/secret", envelope.RuleUnknownField, "must be left out if secret_from is set")
 	}
 	if a.Kind != IMAP && a.Kind != MCP && (a.SecretFrom != "" || len(a.Secret) > 0) {
 		p.Add("/secret_from", envelope.RuleUnknownField, "an account of this kind needs no password")
@@ -118,7 +118,7 @@ func (c Connection) check(kind Kind, p *check.Problems) {
 
 func (c Connection) checkServer(p *check.Problems) {
 	if c.Host != "" && !hostForm.MatchString(c.Host) {
-		p.Add("/connection/host", envelope.RuleFormat, "must be the name or the address of a server, without a port")
+		p.Add("/connection/host", envelope.RuleFormat, "must be the name or address of a server, without a port")
 	}
 	p.Within("/connection/port", c.Port, 0, 65535)
 	if len(c.User) > 320 || strings.ContainsFunc(c.User, unicode.IsControl) {

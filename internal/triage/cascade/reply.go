@@ -101,7 +101,7 @@ func Steps(replies []Reply) []decide.Step {
 			continue
 		}
 		if !r.Answered() {
-			steps = append(steps, decide.Step{Rule: string(tier), To: "no answer", Because: failure(r.Failed) + ": what the tiers below said remains; prompt " + r.Prompt})
+			steps = append(steps, decide.Step{Rule: string(tier), To: "no answer", Because: failure(r.Failed) + ": the answer of the tiers below remains; prompt " + r.Prompt})
 			continue
 		}
 		steps = append(steps, decide.Step{Rule: string(tier), To: r.Words(), Because: r.because()})

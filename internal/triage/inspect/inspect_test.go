@@ -159,7 +159,7 @@ func TestExplainShowsOriginsAndOutcomes(t *testing.T) {
 			linked++
 		}
 	}
-	for _, want := range []string{`value: /account = "ann" from config /account`, `value: /message/key = "1:2" from header mailbox/key`, reversal.String(), "taken back, and not proposed again: archive", "and taken back at",
+	for _, want := range []string{`value: /account = "ann" from config /account`, `value: /message/key = "1:2" from header mailbox/key`, reversal.String(), "taken back, and not proposed again: archive", "and withdrawn at",
 		"policy: the mode is allow, set by preference", "policy: organisation says require_approval, rule r7, version 3: mail is moved", "somebody answered what its owner waited for"} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("the steps do not tell %q:\n%s", want, told.String())

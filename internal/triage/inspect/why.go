@@ -66,9 +66,9 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 	}
 	for _, c := range m.Corrections {
 		if c.RetractedAt == nil {
-			add("correction", "%s: %s is %s, said at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt))
+			add("correction", "%s: %s is %s, recorded at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt))
 		} else {
-			add("correction", "%s: %s is %s, said at %s and taken back at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt), stamp(*c.RetractedAt))
+			add("correction", "%s: %s is %s, recorded at %s and withdrawn at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt), stamp(*c.RetractedAt))
 		}
 	}
 	w.Summary = summary(m, d)

@@ -104,14 +104,14 @@ func (s *server) changed(ctx context.Context, folder string, c cursor, limit int
 		got.Reset = got.Reset || all.Reset
 		found := len(got.New)+len(got.Flagged)+len(got.Gone) > 0
 		if got.More && next.Server == c.Server {
-			return mailbox.Changes{}, s.fault("it says that there is more, and gives the cursor that it was given", errOutage)
+			return mailbox.Changes{}, s.fault("it announced another page and returned the same cursor", errOutage)
 		}
 		if got.Next, err = next.text(); err != nil || found || !got.More {
 			return got, err
 		}
 		all, c = got, next
 	}
-	return mailbox.Changes{}, s.fault("it says that there is more, and brings nothing", errOutage)
+	return mailbox.Changes{}, s.fault("it announced another page and returned an empty one", errOutage)
 }
 
 func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit int) (got mailbox.Changes, next cursor, err error) {

@@ -116,7 +116,7 @@ func (r *Reader) date(ctx context.Context, s *server, e *entry) error {
 	}
 	full, ok := s.entry(doc, e.Folder, now())
 	if !ok || full.Location != e.Location || !full.dated {
-		return s.fault("a message says neither when it came nor which it is", mailbox.ErrUnreadable)
+		return s.fault("a message has neither a date nor an id", mailbox.ErrUnreadable)
 	}
 	*e = full
 	c, err := r.content(s, doc)

@@ -68,7 +68,7 @@ func (s *server) check(ctx context.Context) error {
 		case !there:
 			return s.fault("the server has no tool "+strconv.Quote(name)+", which an account of this kind of server needs", mailbox.ErrUnsupported)
 		case writes(hints, s.profile.unhinted):
-			return s.fault("the server does not say that its tool "+strconv.Quote(name)+" only reads, or says that it writes: it is not called", mailbox.ErrDenied)
+			return s.fault("the server does not declare its tool "+strconv.Quote(name)+" as read-only: it is not called", mailbox.ErrDenied)
 		default:
 			tools[p] = readingTool{name}
 		}

@@ -155,7 +155,7 @@ func (r *Reader) Answered(ctx context.Context, run *Run, answers map[uuid.UUID]A
 // the message is gone.
 func (r *Reader) Target(ctx context.Context, s Stored) (t plan.Target, problem string, err error) {
 	if s.item.Key == "" {
-		return t, "the message lies in no folder that is read", nil
+		return t, "the message is in no folder that triage reads", nil
 	}
 	err = r.mailbox.Read(ctx, []mailbox.Item{s.item}, func(it mailbox.Item, raw []byte, err error) error {
 		if err == nil {

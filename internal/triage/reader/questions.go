@@ -64,7 +64,7 @@ func (c *chunk) questions(m *mail, f decide.Facts, again *Stored) (q questions) 
 		without = append(without, fmt.Sprintf("%s: %s", q.open[0], kindLate))
 	}
 	if len(without) > 0 {
-		q.steps = []decide.Step{{Rule: "models", To: "degraded", Because: "decided without what is asked later, if its owner has not touched it until then: " + strings.Join(without, "; ")}}
+		q.steps = []decide.Step{{Rule: "models", To: "degraded", Because: "decided without questions that may still be asked later: " + strings.Join(without, "; ")}}
 	}
 	for _, r := range q.replies {
 		if r.Failed != "" {

@@ -163,7 +163,7 @@ func Rules() []Rule {
 		{PrecedenceBulk, Bulk, 2, false, "Precedence is bulk, list or junk"},
 		{AutoSubmitted, Bulk, 2, false, "Auto-Submitted is not no"},
 		{NoReplySender, Bulk, 1, false, "the sender does not take answers"},
-		{UnsubscribeText, Bulk, 1, false, "the text tells how to unsubscribe"},
+		{UnsubscribeText, Bulk, 1, false, "the text explains how to unsubscribe"},
 		{TrackingPixel, Bulk, 0.5, false, "there is a tracking pixel"},
 		{ManyLinks, Bulk, 0.5, false, "there are ten links or more"},
 		{ToMeAlone, Need, 1, false, "the owner is the only recipient"},

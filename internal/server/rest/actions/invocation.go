@@ -69,7 +69,7 @@ func (e *callError) Error() string {
 	case wire.ExecutionExpired, wire.ExecutionSkipped:
 		return "the call was not made: " + e.outcome.String()
 	case wire.ExecutionUnknown:
-		return "the call was sent, and nobody knows whether it happened; do not make it again under another name" + why
+		return "the call was sent and its outcome is unknown; do not make it again under another name" + why
 	case wire.ExecutionError:
 		return "the call failed" + why
 	case wire.ExecutionSuccess, wire.ExecutionPending, wire.ExecutionExecuting, wire.ExecutionDryRun:

@@ -151,7 +151,7 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	var err error
 	if p.by, err = identity.OperatorBySlack(ctx, tx, p.of.Tenant, p.Team, p.User); err != nil {
 		if fault.KindOf(err) == fault.NotFound {
-			return fault.New(fault.Denied, "you are not an operator here; an administrator can say which operator this Slack user is")
+			return fault.New(fault.Denied, "you are not an operator here; an administrator can link this Slack user to an operator")
 		}
 		return err
 	}
@@ -176,9 +176,9 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	}
 	switch {
 	case p.view.Envelope.ActionID == p.Action && p.view.Envelope.Approval != envelope.ApprovalRequired:
-		return fault.New(fault.Conflict, "nothing to decide any more: %s", p.view.Outcome())
+		return fault.New(fault.Conflict, "no decision is needed any more: %s", p.view.Outcome())
 	case !subscription.HasMessage(sent, p.Interaction):
-		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
+		return fault.New(fault.Denied, "unknown message; if it has just arrived, try again in a moment")
 	case approval.ETag(p.view) != p.ETag:
 		return fault.New(fault.Conflict, "it has changed since this message was written; look at it again")
 	}

@@ -168,7 +168,7 @@ func TestSubscription(c *request.Call) error {
 		}
 		src, _ := snap.Source(sub.Source)
 		if !hasTools(snap, sub.Source) {
-			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, see the error in the list of sources", sub.Source)
+			return fault.New(fault.Busy, "the source %s has listed no tools yet; if this persists, see the error in the list of sources", sub.Source)
 		}
 		p, err = sub.TestMessage(src.Kind, c.By.Actor(), time.Now())
 		return err

@@ -77,7 +77,7 @@ func previewGrant(c *request.Call, body wire.GrantInput) error {
 		return grantFrom(body, snap, c.By)
 	})
 	if err == nil && c.By.Tools != nil && !policy.Covers(c.By.Tools, g.Tool) {
-		err = fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", g.Tool)
+		err = fault.Coded(wire.CodeTools, fault.Denied, "the token does not cover the tool %s", g.Tool)
 	}
 	if err != nil {
 		return c.Suggest(request.NounTool, body.Tool, err)

@@ -139,7 +139,7 @@ func (c *Call) Decode(v any) error { return Decode(c.Body, v) }
 // Decode decodes a body that was checked against the contract.
 func Decode(body []byte, v any) error {
 	if err := json.Unmarshal(body, v); err != nil {
-		return fault.Wrap(err, fault.Invalid, "the body does not fit")
+		return fault.Wrap(err, fault.Invalid, "the body does not match the operation's schema")
 	}
 	return nil
 }

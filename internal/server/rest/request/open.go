@@ -57,5 +57,5 @@ func (l *OpenLimit) Open(by identity.Principal) (closed func(), err error) {
 func (l *OpenLimit) exceeded(whose string, most int) error {
 	const again = 5 * time.Second
 	return fault.Exceeded(fault.Quota{Name: whose + "-" + l.what, Max: most, Reset: again},
-		"this %s has %d %s open here, as many as it may; close some, or try again later", whose, most, l.what)
+		"this %s has %d %s open here, which is the limit; close some, or try again later", whose, most, l.what)
 }

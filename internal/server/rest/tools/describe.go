@@ -50,7 +50,7 @@ func checkReversal(ctx context.Context, tx pgx.Tx, c *request.Call, of policy.Ke
 		return err
 	}
 	if back, ok := snap.Tool(r.Tool); !ok || !back.Within(c.By.Tools) {
-		return request.Invalid("/reversal/tool", envelope.RuleEnum, "must be a tool that there is, as source:name; list the tools to see them")
+		return request.Invalid("/reversal/tool", envelope.RuleEnum, "must be an existing tool, as source:name; list the tools to see them")
 	}
 	return nil
 }

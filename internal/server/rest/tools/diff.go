@@ -37,12 +37,12 @@ func Diff(c *request.Call, key policy.Key) error {
 		Name: key.Action, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints,
 	})
 	if err != nil {
-		return fault.Wrap(err, fault.Conflict, "the tool's schemas cannot be read; ask its source to mend them")
+		return fault.Wrap(err, fault.Conflict, "the tool's schemas cannot be read; correct them at its source")
 	}
 	diff.InterfaceDigest = base64.StdEncoding.EncodeToString(face)
 	if t.Drift != catalog.DriftNone {
 		if diff.Changes, err = t.Diff(); err != nil {
-			return fault.Wrap(err, fault.Conflict, "the tool's schemas cannot be read; ask its source to mend them")
+			return fault.Wrap(err, fault.Conflict, "the tool's schemas cannot be read; correct them at its source")
 		}
 	}
 	return c.JSON(http.StatusOK, diff)

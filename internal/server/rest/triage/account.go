@@ -24,7 +24,7 @@ import (
 func ForAllTools(handle request.Handler) request.Handler {
 	return func(c *request.Call) error {
 		if c.By.Tools != nil {
-			return fault.New(fault.Denied, "the token is not for all tools; mail and its accounts need one that is")
+			return fault.New(fault.Denied, "the token covers only some tools; mail and its accounts need a token for all tools")
 		}
 		return handle(c)
 	}
