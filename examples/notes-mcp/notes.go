@@ -73,7 +73,7 @@ func (n *notes) server() *mcp.Server {
 	add(s, n, "notes.create", "Create a note", "Writes a new note. Under an idempotency key in _meta it is written once.", write, n.create)
 	add(s, n, "notes.read", "Read a note", "Returns a note.", read, func(_ string, in idIn) (note, error) { return n.read(in.ID) })
 	add(s, n, "notes.list", "List notes", "Returns the ids and titles of all notes.", read, n.list)
-	add(s, n, "notes.find", "Find a note", "Says whether a note was made under an idempotency key, and is still there.", read, n.find)
+	add(s, n, "notes.find", "Find a note", "Reports whether a note exists that was written under an idempotency key.", read, n.find)
 	add(s, n, "notes.append", "Append to a note", "Puts text at the end of a note. Doing it twice puts it there twice.", write, n.append)
 	add(s, n, "notes.delete", "Delete a note", "Deletes a note for good.", destroy, n.remove)
 	add(s, n, "notes.publish", "Publish a note", "Publishes a note. It fails at first, and may be tried again without harm.", publish, n.publish)

@@ -213,5 +213,5 @@ func saysWhen(d *fixture) {
 	}
 	run := []string{"actions", "run", "notes:notes.create", "title=x", "body=x", "--no-wait"}
 	d.want(d.agent(run...), command.ExitOK)
-	d.want(d.agent(run...), command.ExitFailed, "wait for a person, as many as may", "try again")
+	d.want(d.agent(run...), command.ExitFailed, "which is the limit", "try again")
 }

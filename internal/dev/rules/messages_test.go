@@ -153,13 +153,13 @@ func sentence(node ast.Node) []string {
 	return all
 }
 
-// pageComment, pageClass, pageHole, pageLiteral and pageMarkup match comments,
+// pageComment, pageClass, pageExpr, pageLiteral and pageMarkup match comments,
 // class names, the innermost expressions of templates, quoted texts, and texts
 // between tags or expressions of JSX.
 var (
 	pageComment = regexp.MustCompile(`(?m)(^|\s)//.*$|^import .*$`)
 	pageClass   = regexp.MustCompile(`\bclass(Name)?=("[^"]*"|\{([^{}]|\{[^{}]*\})*\})`)
-	pageHole    = regexp.MustCompile("\\$\\{[^{}]*\\}")
+	pageExpr    = regexp.MustCompile(`\$\{[^{}]*\}`)
 	pageLiteral = regexp.MustCompile("'(?:[^'\\\\\n]|\\\\.)*'|\"[^\"\n]*\"|`[^`]*`")
 	pageMarkup  = regexp.MustCompile(`[>}]([^<>{}=;]*[A-Za-z’][^<>{}=;]*)[<{]`)
 	pageCode    = regexp.MustCompile(`\b(const|return|if|else|case|function|interface|export|type|void|let)\b|=>|&&|\?\?|[|\[\]]|\w\(`)
@@ -197,9 +197,9 @@ func pageTexts(source string, markup bool) []string {
 	}
 	source = pageComment.ReplaceAllString(source, "$1")
 	source = pageClass.ReplaceAllString(source, "")
-	for pageHole.MatchString(source) { // a template in a template is a text of its own
-		source = pageHole.ReplaceAllStringFunc(source, func(hole string) string {
-			literals(hole[2 : len(hole)-1])
+	for pageExpr.MatchString(source) { // a template in a template is a text of its own
+		source = pageExpr.ReplaceAllStringFunc(source, func(expr string) string {
+			literals(expr[2 : len(expr)-1])
 			return "%s"
 		})
 	}
