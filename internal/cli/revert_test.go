@@ -60,7 +60,7 @@ func TestRevertOfManyIsStoppedAndTakenUpAgain(t *testing.T) {
 	some := reversals()
 	rest := decode[revertReport](t, m.run(command.ExitAction, append(args, "--json")...).out)
 
-	for _, text := range []string{"320", "crm:delete", "the catalog does not say how crm:send is taken back"} {
+	for _, text := range []string{"320", "crm:delete", "the catalog declares no reversal for crm:send"} {
 		if !strings.Contains(dry.out, text) {
 			t.Errorf("a dry run does not say %q:\n%s", text, dry.out)
 		}
@@ -101,7 +101,7 @@ func TestRevert(t *testing.T) {
 	if text := m.run(command.ExitOK, "get", id).out; !strings.Contains(text, again.Envelope.ActionID.String()) {
 		t.Errorf("get does not show the reversal:\n%s", text)
 	}
-	if !strings.Contains(refused.err, "the catalog does not say how crm:send is taken back") {
+	if !strings.Contains(refused.err, "the catalog declares no reversal for crm:send") {
 		t.Errorf("what declares no reversal: %s", refused.err)
 	}
 	for _, args := range [][]string{{"revert"}, {"revert", id, "--tool", "x"}, {"revert", id, "--apply"}, {"revert", "--workflow", "x"}} {
