@@ -3,6 +3,7 @@ package evaluate_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/mail"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ type labelled struct {
 	Owner  string  `json:"owner"`
 	Labels labels  `json:"labels"`
 	Second *labels `json:"second"`
+	// Kind is the kind of a lure.
+	Kind string `json:"kind"`
 }
 
 type labels struct {
@@ -35,6 +38,9 @@ type labels struct {
 const (
 	fixtureFolder  = "testdata/fixture"
 	trainingFolder = "../classify/training"
+
+	languagesFolder = "testdata/languages"
+	luresFolder     = "testdata/lures"
 )
 
 func acts() []string {
@@ -121,19 +127,22 @@ func checkLabels(t *testing.T, id string, l labels) {
 	}
 }
 
-// TestLabelledMailIsValid checks both sets: ids are unique, messages
+// TestLabelledMailIsValid checks all sets: ids are unique, messages
 // parse, labels are valid, and domains are reserved ones.
 func TestLabelledMailIsValid(t *testing.T) {
 	t.Parallel()
 	reserved := regexp.MustCompile(`(?i)(^|\.)(example|test)$|(^|\.)example\.(com|net|org)$`)
 	seen := map[string]bool{}
 
-	for _, l := range append(readLabelled(t, fixtureFolder), readLabelled(t, trainingFolder)...) {
+	whole := append(readLabelled(t, fixtureFolder), readLabelled(t, trainingFolder)...)
+	for i, l := range slices.Concat(whole, readLabelled(t, languagesFolder), readLabelled(t, luresFolder)) {
 		if l.ID == "" || seen[l.ID] {
 			t.Errorf("id %q is empty or there twice", l.ID)
 		}
 		seen[l.ID] = true
-		checkLabels(t, l.ID, l.Labels)
+		if i < len(whole) {
+			checkLabels(t, l.ID, l.Labels)
+		}
 		m, err := mail.ReadMessage(strings.NewReader(l.Raw))
 		if err != nil {
 			t.Errorf("%s is not a message: %v", l.ID, err)
@@ -198,11 +207,63 @@ func TestFixtureCoversEveryCell(t *testing.T) {
 	}
 }
 
-// TestFixtureOwnersAreKnown compares the owners and the trusted host with
-// context.json.
-func TestFixtureOwnersAreKnown(t *testing.T) {
+// TestLanguagesAreCovered checks the numbers of the README for each language.
+func TestLanguagesAreCovered(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(fixtureFolder, "context.json"))
+	for _, language := range []string{"de", "fr", "es", "it", "pl", "pt", "ja", "en"} {
+		count, seen := map[string]int{}, map[string]bool{}
+		for _, l := range readLabelled(t, languagesFolder) {
+			if !strings.HasPrefix(l.ID, language) {
+				continue
+			}
+			if !slices.Contains(acts(), l.Labels.Act) || l.Labels.Category == "" || l.Labels.Cohort != "" {
+				t.Errorf("%s has the labels %+v", l.ID, l.Labels)
+			}
+			seen[l.Labels.Act] = true
+			count["all"]++
+			count[l.Labels.Priority]++
+		}
+		if need := count["urgent"] + count["needs_response"]; count["all"] != 40 || need < 20 || count["urgent"] < 5 || len(seen) != len(acts()) {
+			t.Errorf("%s: %v, with the acts %v", language, count, seen)
+		}
+	}
+}
+
+// TestLuresAreCovered checks the numbers of the README.
+func TestLuresAreCovered(t *testing.T) {
+	t.Parallel()
+	count, foreign := map[string]int{}, 0
+	for _, l := range readLabelled(t, luresFolder) {
+		count[l.Kind]++
+		if (l.Kind == "honest") == l.Labels.Phishing {
+			t.Errorf("%s of the kind %q is labelled phishing: %v", l.ID, l.Kind, l.Labels.Phishing)
+		}
+		if !strings.HasPrefix(l.ID, "lu-en-") {
+			foreign++
+		}
+	}
+
+	if foreign != 41 {
+		t.Errorf("%d messages are not English, want 41", foreign)
+	}
+	want := map[string]int{"credentials": 10, "parcel": 10, "bank": 10, "boss": 10, "payment": 10, "device": 10, "honest": 60}
+	if !maps.Equal(count, want) {
+		t.Errorf("kinds are %v, want %v", count, want)
+	}
+}
+
+// TestOwnersAreKnown compares the owners and the trusted host with
+// context.json.
+func TestOwnersAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{fixtureFolder, languagesFolder, luresFolder} {
+		checkOwners(t, folder)
+	}
+}
+
+func checkOwners(t *testing.T, folder string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, "context.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +277,7 @@ func TestFixtureOwnersAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, l := range readLabelled(t, fixtureFolder) {
+	for _, l := range readLabelled(t, folder) {
 		addresses := context.Owners[l.Owner].Addresses
 		received := "for <" + strings.Join(addresses[:min(1, len(addresses))], "") + ">"
 		if len(addresses) == 0 || !strings.Contains(l.Raw, received) {
@@ -243,12 +304,12 @@ func body(raw string) string {
 	return text
 }
 
-// TestTrainingAndFixtureShareNoText keeps figures on the fixture cold: no run
-// of eight words is also in the training mail or its sentences.
-func TestTrainingAndFixtureShareNoText(t *testing.T) {
+// TestTrainingSharesNoText keeps figures on the project's sets cold: no run of
+// eight words is also in the training mail or its sentences.
+func TestTrainingSharesNoText(t *testing.T) {
 	t.Parallel()
 	from := map[string]string{}
-	for _, l := range readLabelled(t, fixtureFolder) {
+	for _, l := range slices.Concat(readLabelled(t, fixtureFolder), readLabelled(t, languagesFolder), readLabelled(t, luresFolder)) {
 		for _, s := range shingles(body(l.Raw)) {
 			from[s] = l.ID
 		}
@@ -265,7 +326,7 @@ func TestTrainingAndFixtureShareNoText(t *testing.T) {
 	for name, text := range texts {
 		for _, s := range shingles(text) {
 			if id, ok := from[s]; ok {
-				t.Errorf("%s of the training set and %s of the fixture both have %q", name, id, s)
+				t.Errorf("%s of the training set and %s of a measured set both have %q", name, id, s)
 			}
 		}
 	}
@@ -298,7 +359,7 @@ const leastSentences = 590
 
 func TestLabelledMailIsSmall(t *testing.T) {
 	t.Parallel()
-	for folder, most := range map[string]int64{fixtureFolder: 600_000, trainingFolder: 700_000} {
+	for folder, most := range map[string]int64{fixtureFolder: 600_000, languagesFolder: 400_000, luresFolder: 150_000, trainingFolder: 700_000} {
 		names, err := filepath.Glob(filepath.Join(folder, "*"))
 		if err != nil {
 			t.Fatal(err)
