@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -286,9 +287,7 @@ func (f InboxFilter) query() url.Values {
 // Inbox lists the actions that wait for a person, with the caller's choices.
 func (c *Client) Inbox(ctx context.Context, f InboxFilter) (wire.Page[wire.InboxItem], error) {
 	query := f.query()
-	for name, values := range given("order", f.Order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)) {
-		query[name] = values
-	}
+	maps.Copy(query, given("order", f.Order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)))
 	return read[wire.Page[wire.InboxItem]](ctx, c, inboxPath, query)
 }
 

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -138,9 +139,7 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
-	for name, values := range rq.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, rq.header)
 	r.Header.Set("User-Agent", c.cfg.Agent)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")

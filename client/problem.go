@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ func (p *Problem) Error() string {
 	}
 	for _, f := range p.Errors {
 		at := f.Pointer
-		if at == "" {
-			at = "the body"
-		}
+		at = cmp.Or(at, "the body")
 		fmt.Fprintf(&text, "\n  %s: %s", at, f.Message)
 	}
 	if p.Status == http.StatusInternalServerError && p.Instance != "" {

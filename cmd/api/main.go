@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -37,20 +36,11 @@ func main() {
 // run serves until ctx ends and returns the exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	var cfg config.API
-	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
-		return exit
-	}
-	config.CollectSeldom(environ)
-	config.LimitHeap(environ)
-	err := serve(ctx, cfg, stdout)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // stopped before it had begun to serve
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "api:", err)
-		return config.ExitFailed
-	}
-	return config.ExitOK
+	return config.Run(ctx, &cfg, args, environ, stdout, stderr, func() error {
+		config.CollectSeldom(environ)
+		config.LimitHeap(environ)
+		return serve(ctx, cfg, stdout)
+	})
 }
 
 // serve builds the process and runs it.

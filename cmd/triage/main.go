@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -32,18 +31,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		args = nil
 	}
 	var cfg config.Triage
-	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
-		return exit
-	}
-	err := work(ctx, cfg, once, environ, stdout)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // stopped before it had begun to work
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "triage:", err)
-		return config.ExitFailed
-	}
-	return config.ExitOK
+	return config.Run(ctx, &cfg, args, environ, stdout, stderr, func() error { return work(ctx, cfg, once, environ, stdout) })
 }
 
 // work builds the process and runs it.

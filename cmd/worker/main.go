@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -34,19 +33,10 @@ func main() {
 // run works until ctx ends and returns the exit code.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	var cfg config.Worker
-	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
-		return exit
-	}
-	config.CollectSeldom(environ)
-	err := work(ctx, cfg, stdout)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // stopped before it had begun to work
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "worker:", err)
-		return config.ExitFailed
-	}
-	return config.ExitOK
+	return config.Run(ctx, &cfg, args, environ, stdout, stderr, func() error {
+		config.CollectSeldom(environ)
+		return work(ctx, cfg, stdout)
+	})
 }
 
 // work builds the process and runs it.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,9 +93,7 @@ func (v *rowsVerification) begin(ctx context.Context) error {
 		return nil
 	}
 	atOnce := v.opt.atOnce
-	if atOnce == 0 {
-		atOnce = actionsAtOnce
-	}
+	atOnce = cmp.Or(atOnce, actionsAtOnce)
 	actions, err := countActions(ctx, v.tx, v.tenant)
 	v.report.Part = Part{1, int(actions/int64(atOnce)) + 1}
 	return err

@@ -47,7 +47,7 @@ func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx
 		p.Kinds = append(p.Kinds, string(e.Kind))
 		p.Actors = append(p.Actors, string(e.Actor))
 		p.Items = append(p.Items, items)
-		p.Digests = append(p.Digests, orEmpty(encodeDigests(e.Items)))
+		p.Digests = append(p.Digests, postgres.NotNull(encodeDigests(e.Items)))
 	}
 	if len(p.TenantIds) == 0 {
 		return nil
@@ -85,15 +85,6 @@ func endedOf(items []Item) []postgres.Tail {
 		tails[i] = postgres.TailOf(it.Action)
 	}
 	return tails
-}
-
-// orEmpty replaces nil by empty bytes, which the query takes for NULL in an
-// array.
-func orEmpty(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
 
 // Read returns up to most events after a position. It leaves out events that an

@@ -5,6 +5,8 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +65,20 @@ type variable struct {
 	shown func(text string) string
 }
 
+// Run reads a command's configuration into c, does its work until ctx ends, and
+// returns the exit code.
+func Run(ctx context.Context, c Command, args, environ []string, stdout, stderr io.Writer, work func() error) int {
+	if exit, ended := Start(c, args, environ, stdout, stderr); ended {
+		return exit
+	}
+	err := work()
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun
+		return ExitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", c.name(), err)
+	return ExitFailed
+}
+
 // Start reads a command's configuration into c. ended reports whether the
 // command is done, with the exit code exit: after --help, or after an invalid
 // configuration, whose problems and remedies are written to stderr.
@@ -98,9 +114,7 @@ func Read(c Command, environ []string) error {
 			wrong = append(wrong, fmt.Errorf("  %s is required: %s", v.name, v.about))
 			continue
 		}
-		if text == "" {
-			text = v.standard
-		}
+		text = cmp.Or(text, v.standard)
 		if text != "" {
 			if err := v.parse(text); err != nil {
 				wrong = append(wrong, fmt.Errorf("  %s %w", v.name, err))

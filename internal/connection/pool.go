@@ -5,6 +5,7 @@ package connection
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -159,9 +160,7 @@ type connection struct {
 
 // NewPool returns a Pool without connections.
 func NewPool(cfg Config) *Pool {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.SkippedLine == nil {
 		cfg.SkippedLine = func(string) {}
 	}

@@ -6,6 +6,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,8 @@ const closeFor = 40 * time.Second
 // Open starts the parts, one after the other. If one fails, or ctx ends
 // meanwhile, Open stops those that have started.
 func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Progress == nil {
-		cfg.Progress = io.Discard
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Progress = cmp.Or(cfg.Progress, io.Discard)
 	e := &Environment{cfg: cfg, started: time.Now(), steps: progress{out: cfg.Progress}, failed: make(chan error, 3)}
 	defer func() {
 		if err != nil {

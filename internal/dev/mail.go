@@ -231,14 +231,13 @@ func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox)
 	return u.String(), nil
 }
 
-// deliver puts a mail into the inbox, as another program does, and returns its
-// path.
-func (m *mailbox) deliver(name, raw string) (string, error) {
-	tmp, path := filepath.Join(m.dir, "tmp", name), filepath.Join(m.dir, "new", name)
+// deliver puts a mail into the inbox, as another program does.
+func (m *mailbox) deliver(name, raw string) error {
+	tmp := filepath.Join(m.dir, "tmp", name)
 	if err := os.WriteFile(tmp, []byte(raw), 0o600); err != nil {
-		return "", err
+		return err
 	}
-	return path, os.Rename(tmp, path)
+	return os.Rename(tmp, filepath.Join(m.dir, "new", name))
 }
 
 // contains reports whether a folder has a mail of the given Message-ID.

@@ -132,7 +132,7 @@ func (d *mailDemonstration) deliverAll(ctx context.Context) error {
 	for _, s := range samples() {
 		for i := range s.known {
 			id := fmt.Sprintf("%s-before-%d", s.name, i)
-			if _, err := d.deliver("1"+id, s.raw(d.messageID(id), fmt.Sprintf("%s (%d)", s.subject, i+1), at.AddDate(0, 0, i-9))); err != nil {
+			if err := d.deliver("1"+id, s.raw(d.messageID(id), fmt.Sprintf("%s (%d)", s.subject, i+1), at.AddDate(0, 0, i-9))); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (d *mailDemonstration) deliverAll(ctx context.Context) error {
 		return err
 	}
 	for _, s := range samples() {
-		if _, err := d.deliver("2"+s.name, s.raw(d.messageID(s.name), s.subject, at)); err != nil {
+		if err := d.deliver("2"+s.name, s.raw(d.messageID(s.name), s.subject, at)); err != nil {
 			return err
 		}
 	}

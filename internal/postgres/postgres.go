@@ -5,6 +5,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		return nil, errNoURL()
 	}
 	pc.MaxConns = cfg.MaxConns
-	if pc.MaxConns == 0 {
-		pc.MaxConns = 10
-	}
+	pc.MaxConns = cmp.Or(pc.MaxConns, 10)
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	if cfg.Pooled {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

@@ -66,6 +66,25 @@ func OrNull[T comparable](value T) *T {
 	return &value
 }
 
+// NotNull returns bytes for an element of an array, whose queries take none for
+// NULL. An array with NULL elements would need a slice of pointers.
+func NotNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// Texts converts texts to another type, such as those of a column. It returns an
+// empty slice, and not nil, for none.
+func Texts[To, From ~string](all []From) []To {
+	texts := make([]To, len(all))
+	for i, text := range all {
+		texts[i] = To(text)
+	}
+	return texts
+}
+
 // UTC returns a nullable time in UTC.
 func UTC(t *time.Time) *time.Time {
 	if t == nil {

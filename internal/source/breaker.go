@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -44,9 +45,7 @@ const probeWait = time.Second
 // not nil, is called at every change of the source's breaker between "closed",
 // "half-open" and "open". It must return quickly and must not call the source.
 func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from, to string)) Source {
-	if cfg.Failures == 0 {
-		cfg.Failures = 5
-	}
+	cfg.Failures = cmp.Or(cfg.Failures, 5)
 	cfg.OpenFor = cfg.Open()
 	if onChange == nil {
 		onChange = func(string, string, string) {}

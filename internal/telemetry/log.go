@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +25,8 @@ func replace(groups []string, attr slog.Attr) slog.Attr {
 	if SecretName(attr.Key) {
 		return slog.String(attr.Key, hidden)
 	}
-	for _, group := range groups {
-		if SecretName(group) {
-			return slog.String(attr.Key, hidden)
-		}
+	if slices.ContainsFunc(groups, SecretName) {
+		return slog.String(attr.Key, hidden)
 	}
 	if attr.Value.Kind() == slog.KindDuration {
 		return slog.Float64(strings.TrimSuffix(attr.Key, "_ms")+"_ms", float64(attr.Value.Duration().Microseconds())/1000)

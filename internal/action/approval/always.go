@@ -124,9 +124,7 @@ func (a *Always) scope(g *settings.Grant, m *item) error {
 	none := func(what string) error {
 		return fault.New(fault.Invalid, "the action has no %s, so a grant cannot cover further calls for it", what)
 	}
-	if a.Scope == "" {
-		a.Scope = ScopeSession
-	}
+	a.Scope = cmp.Or(a.Scope, ScopeSession)
 	switch a.Scope {
 	case ScopeSession:
 		if g.Session = m.Session; g.Session == "" {

@@ -115,7 +115,7 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decis
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: by.Tenant}
 	for _, c := range counted {
-		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.number)), append(v.ApprovalDigests, orEmpty(c.digest))
+		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.number)), append(v.ApprovalDigests, postgres.NotNull(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
 		p.ApprovalDigests = append(p.ApprovalDigests, c.item.digest)
 	}
@@ -136,7 +136,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, 
 	}
 	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: string(by.actor()), DecisionNote: note, TenantID: by.Tenant}
 	for _, c := range counted {
-		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, orEmpty(c.digest))
+		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, postgres.NotNull(c.digest))
 	}
 	decided, err := dbsqlc.New().ActionsDecide(ctx, tx, p)
 	if err == nil && len(decided) != len(counted) {
@@ -169,15 +169,6 @@ func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action enve
 	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) wire.Vote {
 		return wire.Vote{Round: int(r.Round), By: envelope.Actor(r.Actor), Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At.UTC()}
 	})
-}
-
-// orEmpty returns digest, or an empty slice if it is nil; queries take that as no
-// digest. An array with NULL elements would need a slice of pointers.
-func orEmpty(digest []byte) []byte {
-	if digest == nil {
-		return []byte{}
-	}
-	return digest
 }
 
 // expire expires overdue undecided actions and returns them by tenant, and

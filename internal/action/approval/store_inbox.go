@@ -36,12 +36,9 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 
 func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
 	p := &dbsqlc.InboxItemsParams{
-		TenantID: tenant, Kinds: []string{}, Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
+		TenantID: tenant, Kinds: postgres.Texts[string](q.kinds()), Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
 		Automation: postgres.OrNull(q.Automation), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
 		Sort: string(q.Order), Most: int64(q.Most),
-	}
-	for _, k := range q.kinds() {
-		p.Kinds = append(p.Kinds, string(k))
 	}
 	for _, r := range q.Risks {
 		p.RiskRanks = append(p.RiskRanks, riskRank(r))
@@ -93,15 +90,7 @@ func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) 
 		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, postgres.OrZero(r.OperatorID))
 	}
 	if it.Kind == InboxApproval {
-		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, actors(r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))
+		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, postgres.Texts[envelope.Actor](r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))
 		it.Policy, it.Note = r.ModeSource, postgres.OrZero(r.DecisionNote)
 	}
-}
-
-func actors(texts []string) []envelope.Actor {
-	all := make([]envelope.Actor, len(texts))
-	for i, t := range texts {
-		all[i] = envelope.Actor(t)
-	}
-	return all
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
 // maxScanned bounds the actions that one List goes through for a filter.
@@ -112,19 +113,11 @@ func (f *Filter) conditions() []condition {
 	add(f.Employee != envelope.EmployeeID{}, "employee_id = %s", uuid.UUID(f.Employee))
 	add(f.Status != "", "status = %s", string(f.Status))
 	add(f.Approval != "", "approval_state = %s", string(f.Approval))
-	add(len(f.Risks) > 0, "risk = ANY (%s)", texts(f.Risks))
-	add(len(f.Phases) > 0, "phase = ANY (%s)", texts(f.Phases))
+	add(len(f.Risks) > 0, "risk = ANY (%s)", postgres.Texts[string](f.Risks))
+	add(len(f.Phases) > 0, "phase = ANY (%s)", postgres.Texts[string](f.Phases))
 	add(!f.Since.IsZero(), "created_at >= %s", f.Since)
 	add(!f.Until.IsZero(), "created_at < %s", f.Until)
 	return all
-}
-
-func texts[T ~string](all []T) []string {
-	made := make([]string, len(all))
-	for i, v := range all {
-		made[i] = string(v)
-	}
-	return made
 }
 
 // between adds the scanned positions and their order: those after one, up to

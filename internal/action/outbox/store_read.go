@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -186,9 +187,7 @@ func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 		e.Timestamps.SentAt, e.Timestamps.CompletedAt = r.StartedAt, r.FinishedAt
 	case envelope.Terminal(status):
 		e.Timestamps.CompletedAt = r.FinishedAt
-		if e.Timestamps.CompletedAt == nil {
-			e.Timestamps.CompletedAt = r.DecidedAt
-		}
+		e.Timestamps.CompletedAt = cmp.Or(e.Timestamps.CompletedAt, r.DecidedAt)
 	}
 	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status, postgres.OrZero(r.Code))
 	return v

@@ -63,9 +63,7 @@ func New(db postgres.Begins, cache *settings.Cache, live Connections, cfg Config
 	cfg.Grace = cmp.Or(cfg.Grace, mcp.DefaultCallTimeout+30*time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 32)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 8)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Reconciler{db: db, cache: cache, live: live, cfg: cfg}
 }
 

@@ -257,10 +257,8 @@ func declaredTypes(schema json.RawMessage, path jsonref.Pointer) (types []string
 
 // isComposed reports whether a schema is made of other schemas.
 func isComposed(schema map[string]any) bool {
-	for _, name := range []string{"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "if", "not"} {
-		if _, ok := schema[name]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "if", "not"}, func(name string) bool {
+		_, ok := schema[name]
+		return ok
+	})
 }

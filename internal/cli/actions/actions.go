@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Command returns the command actions.
@@ -49,24 +50,12 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 	}
 	view := command.View[wire.Tool]{
 		Empty: "No tools are available to you.", Head: []string{"TOOL", "A CALL", "RISK", "TITLE"},
-		Row: func(t wire.Tool) []string { return []string{t.Tool, modeWords(t.Mode), t.Risk, t.Title} },
+		Row: func(t wire.Tool) []string { return []string{t.Tool, policy.ModeText(t.Mode), t.Risk, t.Title} },
 	}
 	if f != (client.ToolFilter{}) {
 		view.Empty = "No tool that is available to you matches."
 	}
 	return view.Show(a)(usable, nil)
-}
-
-// modeWords describes the effect of a policy mode on a call.
-func modeWords(m envelope.Mode) string {
-	switch m {
-	case envelope.ModeAllow:
-		return "runs at once"
-	case envelope.ModeRequireApproval:
-		return "waits for a person"
-	case envelope.ModeDeny:
-	}
-	return "is denied"
 }
 
 func guide(a *command.App) *cobra.Command {

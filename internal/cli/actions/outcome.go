@@ -190,9 +190,7 @@ func Each(ctx context.Context, a *command.App, args []string, wait time.Duration
 			a.Note("%s: %v", id, err)
 			fallthrough
 		case err != nil:
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		default:
 			done = append(done, action)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -291,9 +292,7 @@ func (f *File) Place(fields []envelope.FieldError) error {
 }
 
 func (f *File) line(at position, pointer, message string) string {
-	if pointer == "" {
-		pointer = "the document"
-	}
+	pointer = cmp.Or(pointer, "the document")
 	return fmt.Sprintf("%s:%d:%d: %s %s", f.name, at.line, at.column, Line(pointer), message)
 }
 

@@ -7,6 +7,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -265,9 +266,7 @@ func renew(ctx context.Context, s Session) (Session, error) {
 		return Session{}, err
 	}
 	next.Server, next.Issuer = s.Server, s.Issuer
-	if next.Refresh == "" {
-		next.Refresh = s.Refresh
-	}
+	next.Refresh = cmp.Or(next.Refresh, s.Refresh)
 	return next, nil
 }
 

@@ -37,9 +37,7 @@ const wide = 132
 // drawTop makes a screen of an overview. height 0 is for as many lines as it
 // takes.
 func drawTop(o wire.Overview, where string, across, height int, colour bool) []string {
-	if height == 0 {
-		height = math.MaxInt
-	}
+	height = cmp.Or(height, math.MaxInt)
 	lines := head(o, where, across)
 	space := max(0, height-len(lines))
 	left, right := []panel{waitingPanel(o), bucketPanel(o)}, []panel{toolPanel(o), sourcePanel(o), pausePanel(o)}

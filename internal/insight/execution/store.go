@@ -131,20 +131,13 @@ func later(a, b envelope.ActionID) envelope.ActionID {
 }
 
 func actionParams(tenant envelope.TenantID, f Filter, before, floor envelope.ActionID) *dbsqlc.ExecutionListParams {
-	p := &dbsqlc.ExecutionListParams{
+	approvals, statuses := statesOf(f.Status)
+	return &dbsqlc.ExecutionListParams{
 		TenantID: tenant, Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
 		Employee: postgres.OrNull(uuid.UUID(f.Employee)), Proposer: postgres.OrNull(f.User), ProposerName: postgres.OrNull(f.UserName), Automation: postgres.OrNull(f.Automation), Workflow: postgres.OrNull(f.Workflow),
 		Via: postgres.OrNull(f.Via), Ip: postgres.OrNull(f.IP), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Code: postgres.OrNull(f.Code),
-		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Limit) + 1,
+		Statuses: postgres.Texts[string](statuses), Approvals: postgres.Texts[string](approvals), Most: int64(f.Limit) + 1,
 	}
-	approvals, statuses := statesOf(f.Status)
-	for _, a := range approvals {
-		p.Approvals = append(p.Approvals, string(a))
-	}
-	for _, s := range statuses {
-		p.Statuses = append(p.Statuses, string(s))
-	}
-	return p
 }
 
 func dryRunParams(tenant envelope.TenantID, f Filter, before, floor envelope.ActionID) *dbsqlc.DryRunListParams {

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
@@ -109,7 +110,7 @@ func (f Facts) tools(b *strings.Builder) {
 
 func describe(b *strings.Builder, t Tool) {
 	fmt.Fprintf(b, "- TOOL: %s\n", code(t.Key.String()))
-	fmt.Fprintf(b, "- A call of it %s; risk %s; %s.\n", modeText(t.Mode), t.Risk, effectText(t.Effect))
+	fmt.Fprintf(b, "- A call of it %s; risk %s; %s.\n", policy.ModeText(t.Mode), t.Risk, effectText(t.Effect))
 	if t.Title != "" {
 		fmt.Fprintf(b, "- Its source calls it %s.\n", quote(t.Title, maxTitle))
 	}
@@ -117,17 +118,6 @@ func describe(b *strings.Builder, t Tool) {
 		fmt.Fprintf(b, "- Its source says: %s\n", quote(t.Description, maxDescription))
 	}
 	arguments(b, t.InputSchema)
-}
-
-func modeText(m envelope.Mode) string {
-	switch m {
-	case envelope.ModeAllow:
-		return "runs at once"
-	case envelope.ModeRequireApproval:
-		return "waits for a person"
-	case envelope.ModeDeny:
-	}
-	return "is denied"
 }
 
 func effectText(e envelope.Effect) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
 // presentation is the form of a kind of event in histories.
@@ -138,14 +139,7 @@ func (r *record) requestDetail(last bool) *wire.HistoryDetail {
 	if !last {
 		return nil
 	}
-	return &wire.HistoryDetail{Needed: max(r.view.Review.Needed, 1), ExpiresAt: utc(r.view.ApprovalExpiresAt)}
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return new(t.UTC())
+	return &wire.HistoryDetail{Needed: max(r.view.Review.Needed, 1), ExpiresAt: postgres.UTC(r.view.ApprovalExpiresAt)}
 }
 
 // returns returns the times at which the action returned to approval.

@@ -2,6 +2,7 @@ package authenticate
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,17 +110,7 @@ func listDomain(m *message.Message) string {
 // and the one that a program reads may differ.
 func unsubscribeSigned(m *message.Message, keys []string) bool {
 	covers := func(name string) bool {
-		for _, key := range keys {
-			if strings.EqualFold(strings.TrimSpace(key), name) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(keys, func(key string) bool { return strings.EqualFold(strings.TrimSpace(key), name) })
 	}
-	for _, name := range []string{"List-Unsubscribe", "List-Unsubscribe-Post"} {
-		if !covers(name) || count(m, name) != 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"List-Unsubscribe", "List-Unsubscribe-Post"}, func(name string) bool { return !covers(name) || count(m, name) != 1 })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -88,12 +89,7 @@ func (o *own) dkim(ctx context.Context, raw []byte, r *Result) Status {
 }
 
 func (o *own) signedByFrom() bool {
-	for _, domain := range o.signers {
-		if aligned(domain, o.from, false) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.signers, func(domain string) bool { return aligned(domain, o.from, false) })
 }
 
 // keyring looks up keys and remembers the domains whose lookup failed.

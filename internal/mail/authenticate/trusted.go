@@ -2,6 +2,7 @@ package authenticate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/emersion/go-msgauth/authres"
@@ -53,12 +54,7 @@ func (c Config) foreign(host string) bool {
 }
 
 func (c Config) border(host string) bool {
-	for _, own := range c.Border {
-		if strings.EqualFold(own, host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Border, func(own string) bool { return strings.EqualFold(own, host) })
 }
 
 func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }
@@ -211,11 +207,8 @@ func signedKeys(m *message.Message, domain string) []string {
 func both(a, b []string) []string {
 	var common []string
 	for _, one := range a {
-		for _, other := range b {
-			if one == other {
-				common = append(common, one)
-				break
-			}
+		if slices.Contains(b, one) {
+			common = append(common, one)
 		}
 	}
 	return common

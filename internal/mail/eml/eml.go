@@ -5,6 +5,7 @@
 package eml
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,12 +112,12 @@ func (r *Reader) dir(folder string) (string, error) {
 }
 
 // folder returns a folder for the package listing.
-func (r *Reader) folder(ctx context.Context, name string) (dir string, folder listing.Folder, err error) {
+func (r *Reader) folder(ctx context.Context, name string) (folder listing.Folder, err error) {
 	if err := ctx.Err(); err != nil {
-		return "", folder, err
+		return folder, err
 	}
-	dir, err = r.dir(name)
-	return dir, listing.Folder{
+	dir, err := r.dir(name)
+	return listing.Folder{
 		List: func(each func(listing.Entry)) error { return r.list(ctx, dir, each) },
 		Touched: func(e listing.Entry) (int64, error) {
 			file, _, _, _ := splitKey(e.Key)
@@ -170,8 +171,8 @@ func keyOf(info fs.FileInfo) string {
 }
 
 func splitKey(key string) (name string, size int64, modified time.Time, err error) {
-	rest, nanos, _ := cutLast(key)
-	name, bytes, _ := cutLast(rest)
+	rest, nanos := cutLast(key)
+	name, bytes := cutLast(rest)
 	n, errN := strconv.ParseInt(nanos, 10, 64)
 	size, errSize := strconv.ParseInt(bytes, 10, 64)
 	if errN != nil || errSize != nil || name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
@@ -180,17 +181,17 @@ func splitKey(key string) (name string, size int64, modified time.Time, err erro
 	return name, size, time.Unix(0, n).UTC(), nil
 }
 
-func cutLast(s string) (before, after string, found bool) {
+func cutLast(s string) (before, after string) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
-		return s, "", false
+		return s, ""
 	}
-	return s[:i], s[i+1:], true
+	return s[:i], s[i+1:]
 }
 
 // End returns the cursor after all present files.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
-	_, listed, err := r.folder(ctx, folder)
+	listed, err := r.folder(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -200,13 +201,11 @@ func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error)
 // Changes lists the folder and compares it with the cursor. A rewritten file is
 // both gone and new.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, known func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
-	_, listed, err := r.folder(ctx, folder)
+	listed, err := r.folder(ctx, folder)
 	if err != nil {
 		return mailbox.Changes{}, err
 	}
-	if r.memory[folder] == nil {
-		r.memory[folder] = new(listing.Memory)
-	}
+	r.memory[folder] = cmp.Or(r.memory[folder], new(listing.Memory))
 	diff, err := r.memory[folder].Changes(ctx, listed, since, limit, listing.Keys(known))
 	if err != nil {
 		return mailbox.Changes{}, fmt.Errorf("changes of folder %q: %w", folder, err)
@@ -220,7 +219,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 
 // Older returns files ordered by time.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
-	_, listed, err := r.folder(ctx, folder)
+	listed, err := r.folder(ctx, folder)
 	if err != nil {
 		return nil, nil, err
 	}

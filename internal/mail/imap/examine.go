@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,9 +143,7 @@ func (conn *connection) between(ctx context.Context, from, to imap.UID) (imap.UI
 		return nil, nil
 	}
 	found, err := conn.search(ctx, &imap.SearchCriteria{UID: []imap.UIDSet{{{Start: from, Stop: to}}}})
-	if to == 0 {
-		to = math.MaxUint32
-	}
+	to = cmp.Or(to, math.MaxUint32)
 	// "n:*" matches the last message even if its UID is less than n.
 	return clip(found, from, to), err
 }

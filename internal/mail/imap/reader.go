@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -101,9 +102,7 @@ func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item 
 	remaining := make([]mailbox.Item, 0, len(items))
 	for _, item := range items {
 		if _, _, err := splitKey(item.Key); err != nil || item.Size > r.config.MaxSize {
-			if err == nil {
-				err = mailbox.ErrTooLarge
-			}
+			err = cmp.Or(err, mailbox.ErrTooLarge)
 			if err := errors.Join(ctx.Err(), each(item, nil, err)); err != nil {
 				return err
 			}

@@ -161,7 +161,7 @@ func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw 
 	var conn *connection
 	err = w.work.run(ctx, func(c *connection) error {
 		conn = c
-		at, err = c.prepareAppend(ctx, folder, flags, mailbox.MessageID(raw))
+		at, err = c.prepareAppend(ctx, folder, mailbox.MessageID(raw))
 		return err
 	})
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw 
 }
 
 // prepareAppend checks all preconditions of an APPEND.
-func (conn *connection) prepareAppend(ctx context.Context, folder string, flags []string, messageID string) (mailbox.Location, error) {
+func (conn *connection) prepareAppend(ctx context.Context, folder, messageID string) (mailbox.Location, error) {
 	if !conn.caps.Has(imap.CapUIDPlus) {
 		return mailbox.Location{}, conn.unsupported("UIDPLUS, so that nobody could tell where the message is")
 	}

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -104,12 +105,10 @@ func (a account) readDir(dir string) ([]os.DirEntry, error) {
 }
 
 func (a account) isMaildir(dir string) bool {
-	for _, part := range []string{"cur", "new"} {
-		if info, err := a.root.Stat(path.Join(dir, part)); err != nil || !info.IsDir() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"cur", "new"}, func(part string) bool {
+		info, err := a.root.Stat(path.Join(dir, part))
+		return err != nil || !info.IsDir()
+	})
 }
 
 // dir returns the path of a folder.

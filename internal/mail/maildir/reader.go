@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,9 +90,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	if err != nil {
 		return mailbox.Changes{}, err
 	}
-	if r.memory[folder] == nil {
-		r.memory[folder] = new(listing.Memory)
-	}
+	r.memory[folder] = cmp.Or(r.memory[folder], new(listing.Memory))
 	diff, err := r.memory[folder].Changes(ctx, listed, since, limit, listing.Keys(known))
 	if err != nil {
 		return mailbox.Changes{}, fmt.Errorf("changes of folder %q: %w", folder, err)

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -121,12 +122,7 @@ func ofFamiliar(word string) bool {
 	if len(word) < 2 || strings.Contains(" do la na no se si so to ya za ", " "+word+" ") {
 		return false
 	}
-	for _, code := range commonWords[word] {
-		if strings.Contains(familiar, languageCodes[2*code:2*code+2]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(commonWords[word], func(code uint8) bool { return strings.Contains(familiar, languageCodes[2*code:2*code+2]) })
 }
 
 func wordsOf(text string) func(func(string) bool) {

@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -87,9 +88,7 @@ func readPartHeader(get func(name string) string) partHeader {
 	h := partHeader{encoding: strings.ToLower(strings.TrimSpace(get("Content-Transfer-Encoding")))}
 	var params map[string]string
 	h.mediaType, params = mediaType(get("Content-Type"))
-	if h.mediaType == "" {
-		h.mediaType = "text/plain"
-	}
+	h.mediaType = cmp.Or(h.mediaType, "text/plain")
 	h.charset, h.boundary, h.name, h.method = params["charset"], params["boundary"], params["name"], methodName(params["method"])
 	h.related = get("Content-Id") != ""
 	if value := get("Content-Disposition"); value != "" {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -125,12 +126,7 @@ func reviewKey(r settings.ReviewRule) string { return r.Pattern + " " + string(r
 // tools or employees. Such a rule may have less effect for a stricter value,
 // so every change of the property counts as loosening.
 func (c *comparison) rulesLookAt(property string) bool {
-	for _, r := range c.before.Policy.Rules {
-		if r.Enabled && strings.Contains(r.Expression, property) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.before.Policy.Rules, func(r settings.Rule) bool { return r.Enabled && strings.Contains(r.Expression, property) })
 }
 
 // mapped returns the results of of for each item.

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,11 +156,8 @@ func granted(text string) []identity.Scope {
 	var found []identity.Scope
 	asked := strings.Fields(text)
 	for _, scope := range identity.AgentScopes() {
-		for _, word := range asked {
-			if word == string(scope) {
-				found = append(found, scope)
-				break
-			}
+		if slices.Contains(asked, string(scope)) {
+			found = append(found, scope)
 		}
 	}
 	if found == nil {

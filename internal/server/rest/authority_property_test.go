@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -234,9 +235,7 @@ func authorityProposals(fields ...object) (all []object) {
 			for _, more := range fields {
 				p := proposal(tool, object{"to": "ana@example.org"})
 				p["tool"] = object{"source": id, "name": tool}
-				for k, v := range more {
-					p[k] = v
-				}
+				maps.Copy(p, more)
 				all = append(all, p)
 			}
 		}

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -34,9 +35,7 @@ func (f *tenantFixture) sources() map[string]shownSource {
 func mcpSource(port string, more ...object) object {
 	body := object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:" + port + "/mcp"}}
 	for _, fields := range more {
-		for k, v := range fields {
-			body[k] = v
-		}
+		maps.Copy(body, fields)
 	}
 	return body
 }

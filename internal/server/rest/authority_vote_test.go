@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -131,9 +132,7 @@ func TestNobodyApprovesTheirAgentsProposals(t *testing.T) {
 	somebody := f.somebody("bo", identity.RoleOperator)
 	made := func(by *client, more object) *client {
 		body := object{"name": "agent", "role": "agent", "scopes": []string{"actions:propose", "actions:read"}}
-		for k, v := range more {
-			body[k] = v
-		}
+		maps.Copy(body, more)
 		var token shownToken
 		by.send("POST", "/api/v1/tokens", body).wants(t, 201).into(t, &token)
 		return &client{fixture: f.fixture, token: token.Token, id: identity.TokenID(uuid.MustParse(token.ID))}

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,9 +21,7 @@ func (c *client) phase(tool string, args object, fields ...object) string {
 	c.t.Helper()
 	p := proposal(tool, args)
 	for _, more := range fields {
-		for k, v := range more {
-			p[k] = v
-		}
+		maps.Copy(p, more)
 	}
 	return c.send("POST", "/api/v1/actions", p).wants(c.t, 201).action(c.t).Phase
 }

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -81,9 +82,7 @@ func (c *client) invoke(tool string, body object, header ...string) answer {
 // named is a body with a name of its own.
 func named(more object) object {
 	body := object{"external_id": uuid.NewString(), "wait": "0s"}
-	for name, v := range more {
-		body[name] = v
-	}
+	maps.Copy(body, more)
 	return body
 }
 
@@ -365,9 +364,7 @@ func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 	call := func(plan string, more object) answer {
 		b := named(inputs)
 		b["plan"] = plan
-		for name, v := range more {
-			b[name] = v
-		}
+		maps.Copy(b, more)
 		return f.agent.invoke("mail:write", b)
 	}
 	conflict := func(a answer, word string) {

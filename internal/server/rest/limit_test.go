@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,9 +57,7 @@ func TestBucketsReadBack(t *testing.T) {
 	var got object
 	f.operator.send("GET", "/api/v1/buckets/email.daily", nil).wants(t, 200).into(t, &got)
 	want := object{"name": "email.daily", "retired_at": nil, "permits": 5.0, "calendar_used": 0.0, "in_use": 0.0, "opens_at": nil, "closed_until": nil, "paused": false, "due": 0.0, "waiting": 0.0}
-	for name, v := range limits {
-		want[name] = v
-	}
+	maps.Copy(want, limits)
 	delete(got, "etag")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bucket (-want +got):\n%s", diff)

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -37,9 +38,7 @@ func TestProposalsNameOnlyNamesOfTheirToken(t *testing.T) {
 	with := func(p object, more object) object {
 		all := object{}
 		for _, part := range []object{p, more} {
-			for k, v := range part {
-				all[k] = v
-			}
+			maps.Copy(all, part)
 		}
 		return all
 	}

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -267,9 +268,7 @@ func TestPolicyIsTriedOnThePast(t *testing.T) {
 		"/until": {"until": "2026-01-02T03:04:04Z"}, "/tool": {"tool": "ma*"}, "/cursor": {"cursor": "x"}, "/limit": {"limit": 2001}, "/since": {"since": "yesterday"},
 	} {
 		body := object{"since": ask["since"], "policy": object{}}
-		for k, v := range change {
-			body[k] = v
-		}
+		maps.Copy(body, change)
 		if p := viewer.send("POST", "/api/v1/policy/simulate", body).wants(t, 400).problem(t); len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
 			t.Errorf("%v: %+v", change, p.Errors)
 		}

@@ -111,19 +111,11 @@ func (cfg Config) withDefaults(db postgres.Begins) (Config, error) {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Tracer == nil {
-		cfg.Tracer = tracenoop.NewTracerProvider().Tracer("")
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Tracer = cmp.Or(cfg.Tracer, trace.Tracer(tracenoop.NewTracerProvider().Tracer("")))
 	cfg.Streams, cfg.Waits = cmp.Or(cfg.Streams, 100), cmp.Or(cfg.Waits, 200)
-	if cfg.Poll == 0 {
-		cfg.Poll = 100 * time.Millisecond
-	}
-	if cfg.Heartbeat == 0 {
-		cfg.Heartbeat = 15 * time.Second
-	}
+	cfg.Poll = cmp.Or(cfg.Poll, 100*time.Millisecond)
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, 15*time.Second)
 	if cfg.Ready == nil {
 		cfg.Ready = func(ctx context.Context) error { return postgres.CheckSchema(ctx, db) }
 	}

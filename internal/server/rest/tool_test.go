@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -212,9 +213,7 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 	with := func(more object) object {
 		all := object{}
 		for _, m := range []object{config, more} {
-			for k, v := range m {
-				all[k] = v
-			}
+			maps.Copy(all, m)
 		}
 		return all
 	}

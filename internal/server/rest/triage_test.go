@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -113,9 +114,7 @@ func TestPasswordsOfMailAccountsAreNeverShown(t *testing.T) {
 	at := "/api/v1/triage/accounts/ann"
 	body := func(host string, more object) object {
 		o := object{"kind": "imap", "connection": object{"host": host, "user": "ann"}}
-		for k, v := range more {
-			o[k] = v
-		}
+		maps.Copy(o, more)
 		return o
 	}
 	var got struct {
@@ -163,9 +162,7 @@ func TestBodiesOfMailAccountsAreCheckedStrictly(t *testing.T) {
 	f := newFixture(t).tenant("mailstrict")
 	files := func(more object) object {
 		o := object{"kind": "maildir", "connection": object{"path": "/srv/mail"}}
-		for k, v := range more {
-			o[k] = v
-		}
+		maps.Copy(o, more)
 		return o
 	}
 	for pointer, body := range map[string]object{

@@ -121,9 +121,7 @@ type request struct {
 func (w *web) run(ctx context.Context, call source.Call, in request) source.Observation {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	if in.Method == "" {
-		in.Method = http.MethodGet
-	}
+	in.Method = cmp.Or(in.Method, http.MethodGet)
 	at, err := url.Parse(in.URL)
 	if err != nil {
 		return source.Refuse(source.CodeInvalidArgs, "invalid url")

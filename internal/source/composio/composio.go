@@ -9,6 +9,7 @@
 package composio
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -64,9 +65,7 @@ type Source struct {
 // New returns a source for the user in cfg. It checks cfg and does not connect
 // yet.
 func New(cfg Config) (*Source, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
-	}
+	cfg.URL = cmp.Or(cfg.URL, DefaultURL)
 	base, err := rest.ParseBase(cfg.URL)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -50,12 +51,8 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 	}
 	e := body.Errors[0].Extensions
 	code := codeOf(e.Code)
-	if code == "" {
-		code = codeOf(e.Type)
-	}
-	if code == "" {
-		code = source.StatusCode(reply.Status)
-	}
+	code = cmp.Or(code, codeOf(e.Type))
+	code = cmp.Or(code, source.StatusCode(reply.Status))
 	// From here on the error is more specific than the status.
 	o.Status = 0
 	switch code {

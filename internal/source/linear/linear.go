@@ -8,6 +8,7 @@
 package linear
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -47,9 +48,7 @@ type api struct {
 // New returns a source for the workspace in cfg. It checks cfg and does not
 // connect yet.
 func New(cfg Config) (*rest.Source, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
-	}
+	cfg.URL = cmp.Or(cfg.URL, DefaultURL)
 	base, err := rest.ParseBase(cfg.URL)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "linear source %s: url %s", cfg.Name, err)

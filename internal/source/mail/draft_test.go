@@ -1,6 +1,7 @@
 package mail_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -113,9 +114,7 @@ func TestDraftArgumentsCannotAddHeaders(t *testing.T) {
 		{"html": "<b>no</b>"},
 	} {
 		args := draftArgs()
-		for name, value := range change {
-			args[name] = value
-		}
+		maps.Copy(args, change)
 		f.answer(f.call(mail.ToolDraft, args), source.KindRefused, source.CodeInvalidArgs)
 	}
 	if got := f.locations("Drafts"); len(got) != 0 {

@@ -3,6 +3,7 @@ package mail_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -69,9 +70,7 @@ func TestCallsAreReverted(t *testing.T) {
 			raw := mailOf("1@example.com", "hush body")
 			before := f.account.Deliver("INBOX", raw, test.flags...)
 			args := object{"account": "work", "message": ref(before, "1@example.com", raw)}
-			for name, value := range test.more {
-				args[name] = value
-			}
+			maps.Copy(args, test.more)
 			was := fmt.Sprint("INBOX ", before.Flags)
 
 			result := f.done(test.tool, args)

@@ -4,6 +4,7 @@
 package sentry
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -63,9 +64,7 @@ type api struct {
 // New returns a source for the organisation in cfg. It checks cfg and does not
 // connect yet.
 func New(cfg Config) (*rest.Source, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
-	}
+	cfg.URL = cmp.Or(cfg.URL, DefaultURL)
 	base, err := rest.ParseBase(cfg.URL)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "sentry source %s: url %s", cfg.Name, err)

@@ -8,6 +8,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -55,9 +56,7 @@ type api struct {
 // New returns a source for the workspace in cfg. It checks cfg and does not
 // connect yet.
 func New(cfg Config) (*rest.Source, error) {
-	if cfg.URL == "" {
-		cfg.URL = DefaultURL
-	}
+	cfg.URL = cmp.Or(cfg.URL, DefaultURL)
 	base, err := rest.ParseBase(cfg.URL)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "slack source %s: url %s", cfg.Name, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -66,9 +67,7 @@ func TestSignaturesVerifyWithTheReferenceLibrary(t *testing.T) {
 	}
 	with := func(secret string, change func(*received)) received {
 		r := received{Secret: secret, Headers: map[string]string{}, Body: got.Body}
-		for k, v := range got.Headers {
-			r.Headers[k] = v
-		}
+		maps.Copy(r.Headers, got.Headers)
 		if change != nil {
 			change(&r)
 		}

@@ -117,9 +117,7 @@ func inferName(key policy.Key) FullName {
 		parts = parts[len(source):]
 	}
 	entity, action := split(parts)
-	if entity == "" {
-		entity = module
-	}
+	entity = cmp.Or(entity, module)
 	return FullName{clip(module), clip(entity), clip(action)}
 }
 

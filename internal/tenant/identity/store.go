@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,9 +47,7 @@ func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (strin
 // fault.Invalid. An issuer and audience of another provider, perhaps of another
 // tenant, and the removal of the last owner's login are fault.Conflict.
 func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Provider) error {
-	if p.Audience == "" {
-		p.Audience = OwnAudience(tenant)
-	}
+	p.Audience = cmp.Or(p.Audience, OwnAudience(tenant))
 	if err := p.check(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@
 package limits
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -251,9 +252,7 @@ func (q QuietHours) Stored(t Tenant) QuietHours {
 			q.Subject = string(c.Kind) + ":" + c.Value
 		}
 	}
-	if q.Spread == nil {
-		q.Spread = new(envelope.Duration(quiethours.DefaultSpread))
-	}
+	q.Spread = cmp.Or(q.Spread, new(envelope.Duration(quiethours.DefaultSpread)))
 	return q
 }
 

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -37,12 +38,8 @@ func (t Tenant) Validate() error {
 
 // settled returns the settings with defaults filled in.
 func (t Tenant) settled() Tenant {
-	if t.SessionPending == nil {
-		t.SessionPending = new(DefaultSessionPending)
-	}
-	if t.SessionMinute == nil {
-		t.SessionMinute = new(DefaultSessionMinute)
-	}
+	t.SessionPending = cmp.Or(t.SessionPending, new(DefaultSessionPending))
+	t.SessionMinute = cmp.Or(t.SessionMinute, new(DefaultSessionMinute))
 	return t
 }
 

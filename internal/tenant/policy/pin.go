@@ -80,12 +80,10 @@ func (p Pins) Hold(args json.RawMessage) bool {
 		return false
 	}
 	strip(doc, p.loose)
-	for _, pin := range p.all {
-		if value, ok := pin.path.Find(doc); !ok || !reflect.DeepEqual(value, pin.value) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.all, func(pin pin) bool {
+		value, ok := pin.path.Find(doc)
+		return !ok || !reflect.DeepEqual(value, pin.value)
+	})
 }
 
 func orEmpty(args json.RawMessage) json.RawMessage {

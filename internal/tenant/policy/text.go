@@ -8,6 +8,18 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
+// ModeText describes the effect of a policy mode on a call.
+func ModeText(m envelope.Mode) string {
+	switch m {
+	case envelope.ModeAllow:
+		return "runs at once"
+	case envelope.ModeRequireApproval:
+		return "waits for a person"
+	case envelope.ModeDeny:
+	}
+	return "is denied"
+}
+
 // LayerText returns the description of a layer for people.
 func LayerText(name string) string {
 	for i := range layers {

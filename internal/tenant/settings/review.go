@@ -114,9 +114,7 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 // Or returns the review with defaults for times that no rule sets: the given
 // wait, and a warning when a fifth of it is left.
 func (r Review) Or(wait time.Duration) Review {
-	if r.Wait == 0 {
-		r.Wait = wait
-	}
+	r.Wait = cmp.Or(r.Wait, wait)
 	if !r.warns {
 		r.Warn = r.Wait / warnPart
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,10 +121,5 @@ func (c Connection) Reads(f mailbox.Folder) bool {
 	if len(c.Folders) == 0 {
 		return f.Use == mailbox.UseInbox || f.Use == mailbox.UseSent
 	}
-	for _, name := range c.Folders {
-		if name == f.Name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Folders, f.Name)
 }

@@ -111,12 +111,7 @@ func sender(c *collector, m *message.Message, about signal.Context) {
 }
 
 func own(about signal.Context, domain string) bool {
-	for _, d := range about.Domains {
-		if domain == d || strings.HasSuffix(domain, "."+d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(about.Domains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 func freeMail(domain string) bool {

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"math"
 	"sync"
 
@@ -217,9 +218,7 @@ func (m *Model) quantise(h Head, r *result) part {
 	for _, w := range r.linear.weights {
 		largest = max(largest, w, -w)
 	}
-	if largest == 0 {
-		largest = 1
-	}
+	largest = cmp.Or(largest, 1)
 	p.Unit = float64(largest) / 127
 	n := r.linear.outputs
 	for bucket, place := range r.linear.places {

@@ -185,12 +185,7 @@ func isCrossOrg(f Facts) bool { return len(f.Settings.Domains) > 0 && outside(f)
 // outside reports whether any participant is outside the owner's organisation.
 func outside(f Facts) bool {
 	own := func(addr string) bool { return isOwn(f, addr) }
-	for _, all := range [][]string{f.Headers.From, f.Headers.To, f.Headers.Cc} {
-		if !every(all, own) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([][]string{f.Headers.From, f.Headers.To, f.Headers.Cc}, func(all []string) bool { return !every(all, own) })
 }
 
 func isOwn(f Facts, addr string) bool {

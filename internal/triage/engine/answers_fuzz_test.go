@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,9 +91,7 @@ func FuzzMCPAnswerIsCommitted(f *testing.F) {
 			if id := args["id"]; tool == mcpmailtest.Read && id != "m-000002" {
 				if answer["fail"] != nil { // it is asked for by its changed id
 					delete(answer, "fail")
-					for name, value := range first {
-						answer[name] = value
-					}
+					maps.Copy(answer, first)
 				}
 				change(answer)
 			}

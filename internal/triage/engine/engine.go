@@ -72,18 +72,12 @@ func (c *Config) fill() {
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Look = cmp.Or(c.Look, 2*time.Second)
 	c.Withhold, c.Retry = cmp.Or(c.Withhold, 10*time.Minute), cmp.Or(c.Retry, 15*time.Second)
-	if c.Meter == nil {
-		c.Meter = noop.NewMeterProvider().Meter("")
-	}
-	if c.Tracer == nil {
-		c.Tracer = tracenoop.NewTracerProvider().Tracer("")
-	}
+	c.Meter = cmp.Or(c.Meter, metric.Meter(noop.NewMeterProvider().Meter("")))
+	c.Tracer = cmp.Or(c.Tracer, trace.Tracer(tracenoop.NewTracerProvider().Tracer("")))
 	if c.Writer == nil {
 		c.Writer = c.Models.Writer()
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }
 
 // Engine reads the accounts of the tenant that the database login is bound to.

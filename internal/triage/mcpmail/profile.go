@@ -1,6 +1,7 @@
 package mcpmail
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,9 +124,7 @@ func Servers() []string { return slices.Sorted(maps.Keys(profiles())) }
 // generic profile accepts other names; an empty one means that the server lacks
 // the item. The error is for the person who sets up an account.
 func ProfileOf(server string, other map[string]string) (Profile, error) {
-	if server == "" {
-		server = Generic
-	}
+	server = cmp.Or(server, Generic)
 	p, ok := profiles()[server]
 	if !ok {
 		return Profile{}, fmt.Errorf("unknown kind of server %q; known kinds: %s", server, strings.Join(Servers(), ", "))

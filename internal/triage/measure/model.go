@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,9 +20,7 @@ type Models struct {
 
 // NewModels creates the instruments of a meter, which may be nil.
 func NewModels(meter metric.Meter) (*Models, error) {
-	if meter == nil {
-		meter = noop.NewMeterProvider().Meter("")
-	}
+	meter = cmp.Or(meter, metric.Meter(noop.NewMeterProvider().Meter("")))
 	m := &Models{stop: func() error { return nil }}
 	var errs [3]error
 	m.questions, errs[0] = meter.Int64Counter("countersign.triage.questions", metric.WithDescription("Questions to language models, by how they ended"))

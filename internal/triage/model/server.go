@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -216,12 +217,7 @@ func (s *Server) retried(ctx context.Context, q Question) (Answer, error) {
 
 // broken reports whether a connection closed before the end of the answer.
 func broken(e *Error) bool {
-	for _, cause := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(e.cause, cause) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(cause error) bool { return errors.Is(e.cause, cause) })
 }
 
 // once asks an identified server.

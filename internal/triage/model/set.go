@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,9 +44,7 @@ func open(c Config, o Observer, l limits) (*Set, error) {
 			servers[of] = newServer(h, c.Servers[t.Server].Dialect, t, o)
 		}
 		pack := t.Pack
-		if pack == 0 {
-			pack = 8
-		}
+		pack = cmp.Or(pack, 8)
 		s.tiers[name] = Tier{servers[of], pack}
 	}
 	return s, nil

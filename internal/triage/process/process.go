@@ -4,6 +4,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,9 +78,7 @@ type Process struct {
 
 // Open connects to the database.
 func Open(ctx context.Context, cfg Config) (*Process, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cipher, err := account.NewCipher(cfg.Key)
 	if err != nil {
 		return nil, err

@@ -102,9 +102,7 @@ func (r *Reader) commitEach(ctx context.Context, run *Run, b batch) error {
 			}
 		default:
 			failed = append(failed, asideOf(one.item(), stepRead, measure.Problem(err)))
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 			if len(failed) >= maxUnread && !readable {
 				if readable = r.readable(ctx, b.folder); !readable {
 					return first

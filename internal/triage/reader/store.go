@@ -124,11 +124,9 @@ func markLeft(ctx context.Context, tx pgx.Tx, l *lease.Lease, gone []uuid.UUID) 
 	if len(gone) == 0 {
 		return nil
 	}
-	p := &dbsqlc.TriageMessagesLeftParams{TenantID: l.Tenant, MessageIds: gone}
-	for _, use := range movedTo() {
-		p.Elsewhere = append(p.Elsewhere, string(use))
-	}
-	ids, err := dbsqlc.New().TriageMessagesLeft(ctx, tx, p)
+	ids, err := dbsqlc.New().TriageMessagesLeft(ctx, tx, &dbsqlc.TriageMessagesLeftParams{
+		TenantID: l.Tenant, MessageIds: gone, Elsewhere: postgres.Texts[string](movedTo()),
+	})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package signal
 
-import "github.com/countersign-dev/countersign/internal/mail/message"
+import (
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
 
 // Keeps is a reason why a text prevents moving its message. More text can only
 // add reasons: each rule matches something anywhere in the subject or the
@@ -32,10 +36,8 @@ func keepLists() []list {
 }
 
 func (f *finder) keeps() Keeps {
-	for _, l := range keepLists() {
-		if f.found.has(l) {
-			return KeepsWords
-		}
+	if slices.ContainsFunc(keepLists(), f.found.has) {
+		return KeepsWords
 	}
 	text := f.m.Subject + "\n" + f.m.Text
 	switch {

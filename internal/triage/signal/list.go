@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
@@ -73,9 +74,7 @@ func load() (*lexicon, error) {
 	l := &lexicon{phrases: phrases{words: make(map[string]uint32)}, lure: make(map[string]bool)}
 	var first error
 	keep := func(err error) {
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	for which := range listCount {
 		if name, ok := phraseFiles()[which]; ok {

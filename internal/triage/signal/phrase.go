@@ -2,6 +2,7 @@ package signal
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -205,7 +206,7 @@ func follow(sentence []word, at int, elements []element) (int, bool) {
 		return at, true
 	}
 	for skip := 0; skip <= elements[0].gap && at+skip < len(sentence); skip++ {
-		if !contains(elements[0].words, sentence[at+skip].number) {
+		if !slices.Contains(elements[0].words, sentence[at+skip].number) {
 			continue
 		}
 		if end, ok := follow(sentence, at+skip+1, elements[1:]); ok {
@@ -213,15 +214,6 @@ func follow(sentence []word, at int, elements []element) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-func contains(words []uint32, w uint32) bool {
-	for _, one := range words {
-		if one == w {
-			return true
-		}
-	}
-	return false
 }
 
 // composed returns a text in the compatibility form, in which full-width and

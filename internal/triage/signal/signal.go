@@ -7,6 +7,7 @@
 package signal
 
 import (
+	"slices"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
@@ -116,12 +117,7 @@ type Result struct {
 
 // Has reports whether the result has a symbol.
 func (r Result) Has(name string) bool {
-	for _, s := range r.Symbols {
-		if s.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Symbols, func(s Symbol) bool { return s.Name == name })
 }
 
 // Restriction returns the abilities that the flags forbid.

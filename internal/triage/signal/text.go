@@ -3,6 +3,8 @@ package signal
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
 // texts matches all phrases in the visible text, and in the text without
@@ -108,12 +110,7 @@ func (f *finder) speaksForItself() bool {
 // foreignLink reports whether a link goes to a domain that is neither the
 // sender's nor established.
 func (f *finder) foreignLink() bool {
-	for _, l := range f.m.Links {
-		if l.Domain != "" && l.Domain != f.domain && !f.established(l.Domain) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.m.Links, func(l message.Link) bool { return l.Domain != "" && l.Domain != f.domain && !f.established(l.Domain) })
 }
 
 // hidden adds symbols for hidden text. In known bulk mail a hidden preview text

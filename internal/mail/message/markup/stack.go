@@ -1,6 +1,8 @@
 package markup
 
 import (
+	"slices"
+
 	"golang.org/x/net/html/atom"
 )
 
@@ -132,10 +134,8 @@ func (w *walk) closeUpTo(kind atom.Atom, borders ...atom.Atom) {
 			w.remove(i, formatting(kind))
 			return
 		}
-		for _, border := range borders {
-			if open == border {
-				return
-			}
+		if slices.Contains(borders, open) {
+			return
 		}
 	}
 }

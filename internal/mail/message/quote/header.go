@@ -1,6 +1,7 @@
 package quote
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -59,7 +60,7 @@ func opens(text string) bool {
 		return true
 	}
 	first = strings.ToLower(strings.Trim(first, "*.,"))
-	return contains(openers, first)
+	return slices.Contains(openers, first)
 }
 
 // introduces returns the certainty that a text ending in a colon is an
@@ -86,15 +87,6 @@ func introduces(text string, lines int) (certainty, bool) {
 	return possible, false
 }
 
-func contains(list []string, text string) bool {
-	for _, each := range list {
-		if each == text {
-			return true
-		}
-	}
-	return false
-}
-
 // separator reports whether mail programs write the line above an earlier
 // message, such as "-----Original Message-----".
 func separator(line string) bool {
@@ -107,12 +99,7 @@ func separator(line string) bool {
 	if !drawn && !strings.HasPrefix(inner, "begin ") && !strings.HasPrefix(inner, "anfang ") && !strings.HasPrefix(inner, "début ") {
 		return false
 	}
-	for _, phrase := range separators {
-		if strings.HasPrefix(inner, phrase) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(separators, func(phrase string) bool { return strings.HasPrefix(inner, phrase) })
 }
 
 // headerBlock reports whether the header fields of an earlier message begin at

@@ -144,12 +144,7 @@ func closes(line string) bool {
 		return false
 	}
 	line = strings.ToLower(strings.TrimFunc(line, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }))
-	for _, closing := range closings {
-		if line == closing {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(closings, line)
 }
 
 // legal removes legal footers among the last paragraphs.

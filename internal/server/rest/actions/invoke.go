@@ -2,6 +2,7 @@ package actions
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,9 +124,7 @@ func invocationProposal(c *request.Call, in invokeBody, named envelope.Tool, too
 	if key != "" && in.ExternalID != "" && key != in.ExternalID {
 		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
 	}
-	if in.ExternalID == "" {
-		in.ExternalID = key
-	}
+	in.ExternalID = cmp.Or(in.ExternalID, key)
 	if in.ExternalID == "" && !in.DryRun && tool != nil && tool.Effect != envelope.EffectRead {
 		return nil, request.Invalid("/external_id", envelope.RuleRequired, "give the call a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -128,9 +129,7 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 		return err
 	case subscription.InteractionDeny, subscription.InteractionSubmitReason:
 		note := p.Reason
-		if note == "" {
-			note = "denied in Slack"
-		}
+		note = cmp.Or(note, "denied in Slack")
 		return s.Approval.Deny(ctx, by, p.Action, approval.Denial{Note: note, IfMatch: p.ETag})
 	case subscription.InteractionAskReason:
 		ask, err := p.of.Subscription.ReasonForm(p.Interaction, time.Now())

@@ -3,6 +3,7 @@
 package events
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,9 +45,7 @@ func Stream(c *request.Call) error {
 // sent one.
 func lastEvent(c *request.Call) (id eventID, given bool, err error) {
 	text := c.R.Header.Get("Last-Event-ID")
-	if text == "" {
-		text = c.Query.Get("last_event_id")
-	}
+	text = cmp.Or(text, c.Query.Get("last_event_id"))
 	if text == "" {
 		return eventID{}, false, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/triage/model"
@@ -160,12 +161,7 @@ func tokens(r Request, reply Reply) []model.Token {
 }
 
 func in(allowed []string, text string) bool {
-	for _, a := range allowed {
-		if a == text {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(allowed, text)
 }
 
 func value(text string, allowed []string, confidence float64) model.Token {
