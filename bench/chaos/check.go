@@ -214,7 +214,7 @@ const outageSlack = 2 * time.Second
 func (e evidence) unexplained(exits []time.Time) int {
 	return len(slices.DeleteFunc(slices.Clone(exits), func(at time.Time) bool {
 		return slices.ContainsFunc(e.injections, func(one *injection) bool {
-			down := one.kind == byRestart || one.kind == byDisk
+			down := one.kind == byRestart || one.kind == byDisk || one.kind == byFailover
 			return down && at.After(one.at) && at.Before(one.end().Add(outageSlack))
 		})
 	}))

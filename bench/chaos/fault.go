@@ -29,6 +29,8 @@ type fault struct {
 	slow int
 	// smallDisk gives the database a small disk of its own.
 	smallDisk bool
+	// standbys gives the database standbys.
+	standbys replication
 	// skewed starts workers whose clocks are minutes apart.
 	skewed bool
 	// loses means that the database loses commits, and that everything is proposed again:
@@ -58,9 +60,18 @@ const (
 	beforeTool     proxyPosition = "tool"
 )
 
+// replication is how commits reach standbys.
+type replication string
+
+const (
+	noStandbys   replication = ""
+	synchronous  replication = "synchronous"
+	asynchronous replication = "asynchronous"
+)
+
 // faults returns all faults in the order in which they are injected.
 func faults() []fault {
-	return slices.Concat(databaseFaults(), networkFaults(), toolFaults(), hostFaults(), restoreFaults())
+	return slices.Concat(databaseFaults(), networkFaults(), toolFaults(), hostFaults(), restoreFaults(), failoverFaults())
 }
 
 // choose finds faults by their names.
@@ -98,6 +109,8 @@ func (f fault) unavailable(url string) string {
 		return "the database of -url is not ours to break"
 	case f.smallDisk:
 		return database.DiskUnavailable()
+	case f.standbys != noStandbys:
+		return database.ClusterUnavailable()
 	}
 	return ""
 }

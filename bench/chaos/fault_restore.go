@@ -30,6 +30,8 @@ const (
 	signHeld     = "databases held"
 	signSetBack  = "settled actions lost"
 	signReported = "calls reported by surviving workers"
+	// signForgotten counts the accepted actions that the database lost.
+	signForgotten = "accepted actions lost"
 )
 
 // restoreFaults returns the faults after which a person recovers the database.
@@ -72,12 +74,23 @@ func setBack(ctx context.Context, t *faultRun) error {
 		return err
 	}
 	t.addSign(signSetBack, before-after)
+	return t.recoverAndRepeat(ctx)
+}
+
+// recoverAndRepeat recovers the database as a person does, and has the agents propose
+// everything again.
+func (t *faultRun) recoverAndRepeat(ctx context.Context) error {
 	if err := t.recover(ctx); err != nil {
 		return err
 	}
 	if err := t.awaitSubmitted(ctx, 1); err != nil {
 		return err
 	}
+	stored, err := t.reader.Stored(ctx)
+	if err != nil {
+		return err
+	}
+	t.addSign(signForgotten, t.total()-stored)
 	return t.agent.repeat(ctx)
 }
 

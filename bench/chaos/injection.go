@@ -13,12 +13,13 @@ import (
 
 // The kinds of injection.
 const (
-	byKill    = "kill"
-	byRestart = "restart"
-	byFreeze  = "freeze"
-	byNetwork = "network"
-	byTool    = "tool"
-	byDisk    = "disk"
+	byKill     = "kill"
+	byRestart  = "restart"
+	byFreeze   = "freeze"
+	byNetwork  = "network"
+	byTool     = "tool"
+	byDisk     = "disk"
+	byFailover = "failover"
 )
 
 // injection is one injected failure and its consequences.

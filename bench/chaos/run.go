@@ -56,11 +56,13 @@ func (p plan) class(n int) envelope.Effect { return p.classes[n%len(p.classes)] 
 // faultRun is one run of a plan under one fault.
 type faultRun struct {
 	plan
-	fault  fault
-	db     *database.Server
-	dir    string // for the tool's journal
-	log    *workersLog
-	stdout io.Writer
+	fault fault
+	db    *database.Server
+	// cluster is db with its standbys; nil without standbys.
+	cluster *database.Cluster
+	dir     string // for the tool's journal
+	log     *workersLog
+	stdout  io.Writer
 	// program is cmd/worker.
 	program string
 
@@ -133,12 +135,12 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 			return outcome{}, err
 		}
 	}
-	app, done, err := application.Connect(ctx, t.db.Pool, tenant)
+	app, done, err := application.Connect(ctx, t.db.Clients, tenant)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer done()
-	t.agent = &agent{app: app, intake: intake.New(t.db.Pool, cache, intake.Config{}), tenant: tenant, plan: t.plan}
+	t.agent = &agent{app: app, intake: intake.New(t.db.Clients, cache, intake.Config{}), tenant: tenant, plan: t.plan}
 	t.reader = database.Reader{Server: t.db, Tenant: tenant}
 	if err := t.log.begin(); err != nil {
 		return outcome{}, err

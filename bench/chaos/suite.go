@@ -84,6 +84,13 @@ func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
 		}
 		defer func() { err = errors.Join(err, t.db.Close()) }()
 	}
+	if f.standbys != noStandbys {
+		if t.cluster, err = database.OpenCluster(ctx, s.private, f.standbys == synchronous); err != nil {
+			return outcome{}, err
+		}
+		t.db = t.cluster.Server
+		defer func() { err = errors.Join(err, t.cluster.Close()) }()
+	}
 	fmt.Fprintf(s.stdout, "\n%s: %s\n", f.name, f.about)
 	result, err := t.run(ctx)
 	if err != nil || s.out == "" {

@@ -33,7 +33,9 @@ const (
 type Server struct {
 	URL     string
 	Version string
-	Pool    *pgxpool.Pool
+	// Pool is for the run's own statements, Clients for those of agents, which connect
+	// as workers do.
+	Pool, Clients *pgxpool.Pool
 	// Restart is nil unless this program started the server.
 	Restart func(ctx context.Context, mode embedded.Mode) error
 
@@ -59,17 +61,26 @@ func Open(ctx context.Context, url string, private embedded.Config) (_ *Server, 
 		s.closers = append(s.closers, func() error { return server.Stop(context.WithoutCancel(ctx)) })
 		s.URL, s.dir, s.pid, s.Restart = server.URL(), server.Dir(), server.Pid, server.Restart
 	}
-	if _, err := postgres.Migrate(ctx, s.URL); err != nil {
+	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
+	s.Clients = s.Pool
+	return s, nil
+}
+
+// connect migrates the database and opens the pool.
+func (s *Server) connect(ctx context.Context) (err error) {
+	if _, err := postgres.Migrate(ctx, s.URL); err != nil {
+		return err
+	}
 	if s.Pool, err = postgres.Open(ctx, postgres.Config{URL: s.URL, Name: sessionName}); err != nil {
-		return nil, err
+		return err
 	}
 	s.closers = append(s.closers, func() error { s.Pool.Close(); return nil })
 	if err := s.Pool.QueryRow(ctx, "SHOW server_version").Scan(&s.Version); err != nil {
-		return nil, fmt.Errorf("ask for the server's version: %w", err)
+		return fmt.Errorf("ask for the server's version: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // OpenSmall starts a server on a disk of DiskSize.

@@ -88,6 +88,19 @@ GROUP BY e.status`
 	return now, err
 }
 
+// Stored counts the actions, and the proposals made in SQL that were not taken yet.
+func (r Reader) Stored(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err = postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
+		const query = `
+SELECT (SELECT count(1) FROM actions a WHERE a.tenant_id = $1)
+    + (SELECT count(1) FROM proposals p WHERE p.tenant_id = $1 AND p.answered_at IS NULL)`
+		return tx.QueryRow(ctx, query, uuid.UUID(r.Tenant)).Scan(&n)
+	})
+	return n, err
+}
+
 // Refused counts the refused proposals made in SQL.
 func (r Reader) Refused(ctx context.Context) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

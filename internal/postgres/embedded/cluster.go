@@ -29,8 +29,9 @@ func hba(fast bool) string {
 		method = "password"
 	}
 	return "# Written by Countersign at every start.\n" +
-		"local all all trust\n" +
-		"host  all all 127.0.0.1/32 " + method + "\n"
+		"local all         all trust\n" +
+		"host  all         all 127.0.0.1/32 " + method + "\n" +
+		"host  replication all 127.0.0.1/32 " + method + "\n"
 }
 
 const (

@@ -6,7 +6,7 @@
 // if that process is killed.
 //
 // It is not an installation for production: it has no upgrade between major
-// versions, no replication and no backup. It is independent of Countersign's
+// versions, no backup, and standbys for tests only. It is independent of Countersign's
 // tables. It runs on Linux and macOS.
 package embedded
 
@@ -119,18 +119,12 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, account: acc, settings: serverSettings(cfg), password: rand.Text(), log: log}
-	if s.folder, err = openFolder(cfg, acc); err != nil {
-		return nil, err
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	if s.guard, err = newGuard(s.folder.temporary); err != nil {
-		return nil, err
-	}
-	if err := s.folder.claim(); err != nil {
+	if err := s.takeFolder(cfg); err != nil {
 		return nil, err
 	}
 	if err := s.initialise(ctx, cfg.Fast); err != nil {
@@ -145,6 +139,17 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	log.InfoContext(ctx, "postgres started", slog.Int("pid", s.Pid()), slog.Int("port", s.port),
 		slog.String("version", bin.version), slog.String("bin", bin.dir), slog.String("dir", s.folder.dir))
 	return s, nil
+}
+
+// takeFolder takes the server's folder, and starts its guard.
+func (s *Server) takeFolder(cfg Config) (err error) {
+	if s.folder, err = openFolder(cfg, s.account); err != nil {
+		return err
+	}
+	if s.guard, err = newGuard(s.folder.temporary); err != nil {
+		return err
+	}
+	return s.folder.claim()
 }
 
 // URL returns the superuser's URL of the database Countersign. It contains the
@@ -199,6 +204,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end(ctx, Fast)
+	if s.folder == nil {
+		return nil
+	}
 	err := s.folder.close()
 	s.guard.dismiss()
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,6 +195,58 @@ func TestCrashedServerRestarts(t *testing.T) {
 	}
 	if got := ask(t, s.URL(), "SELECT body FROM kept"); got != "here" {
 		t.Errorf("the row after the crash = %q, want %q", got, "here")
+	}
+}
+
+// TestStandby has a standby confirm a commit, and promotes it.
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	s := start(t, embedded.Config{})
+	write(t, s.URL())
+
+	standby, err := s.Standby(t.Context())
+
+	if err != nil {
+		t.Fatalf("Standby() = %v, want a server", err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Stop() = %v, want nil", err)
+		}
+	})
+	if got := ask(t, standby.URL(), "SELECT body || ' ' || pg_is_in_recovery() FROM kept"); got != "here true" {
+		t.Errorf("the standby has %q, want %q", got, "here true")
+	}
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	do(t, standby.URL(), fmt.Sprintf("ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=%s user=postgres password=%s'", u.Port(), password),
+		"SELECT pg_reload_conf()")
+	do(t, s.URL(), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	do(t, s.URL(), "SET synchronous_commit = remote_apply; UPDATE kept SET body = 'there'")
+	if got := ask(t, standby.URL(), "SELECT body FROM kept"); got != "there" {
+		t.Errorf("the standby has %q after a commit that it confirmed, want %q", got, "there")
+	}
+	if got := ask(t, standby.URL(), "SELECT pg_promote()::text"); got != "true" {
+		t.Fatalf("pg_promote() = %q, want true", got)
+	}
+	do(t, standby.URL(), "SET synchronous_commit = local; UPDATE kept SET body = 'promoted'")
+}
+
+// do runs statements one after the other.
+func do(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, statement := range statements {
+		if _, err := conn.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }
 
