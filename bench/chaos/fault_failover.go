@@ -20,9 +20,9 @@ const (
 	fencedAfter  = 12 * time.Second
 	// lagsFor is how long the standbys receive nothing, at least.
 	lagsFor = 1500 * time.Millisecond
-	// splitFor is the time for which two servers take writes: longer than workers and agents
-	// wait for the database.
-	splitFor = 14 * time.Second
+	// splitFor is the time for which all connections are made to a primary that came back:
+	// longer than workers and agents wait for the database, twice.
+	splitFor = 24 * time.Second
 )
 
 // The signs of a failover.
@@ -49,7 +49,7 @@ func failoverFaults() []fault {
 	}
 	split := promoted("", "", 30*time.Second, splitBrain)
 	split.name = "split-brain"
-	split.about = fmt.Sprintf("after a synchronous failover the old primary comes back, and for %s takes half of the connections", splitFor)
+	split.about = "after a synchronous failover the old primary comes back; half of the connections, and then all, are made to it"
 	split.signs = append(split.signs, signSplit, signHanging)
 	return []fault{
 		promoted("kill", "is killed with SIGKILL, with all its processes", 14*time.Second, failOver(killPrimary)),
@@ -184,7 +184,7 @@ func failOverLagging(ctx context.Context, t *faultRun) error {
 }
 
 // splitBrain fails over, starts the old primary again, and ends half of the sessions on the
-// promoted server: these clients connect to the first host that takes writes.
+// promoted server, and later all: clients connect to the first host that takes writes.
 func splitBrain(ctx context.Context, t *faultRun) error {
 	if err := failOver(killPrimary)(ctx, t); err != nil {
 		return err
@@ -197,6 +197,12 @@ func splitBrain(ctx context.Context, t *faultRun) error {
 			return err
 		}
 		if err := t.cluster.EndHalf(ctx); err != nil {
+			return err
+		}
+		if err := process.Wait(ctx, noticedAfter); err != nil {
+			return err
+		}
+		if err := t.cluster.Cut(); err != nil {
 			return err
 		}
 		if err := t.watchSplit(ctx); err != nil {

@@ -333,6 +333,9 @@ WHERE a.backend_type = 'client backend' AND a.application_name NOT IN ('', $1)`
 	return sessions, waiting, err
 }
 
+// Cut ends every connection of clients and standbys to the present primary.
+func (c *Cluster) Cut() error { return c.current().proxy.Cut() }
+
 // EndHalf ends every other session of clients on the present primary.
 func (c *Cluster) EndHalf(ctx context.Context) error {
 	const query = `
