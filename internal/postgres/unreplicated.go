@@ -1,6 +1,9 @@
 package postgres
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -32,4 +35,15 @@ func (n *notices) commits() (lost func() bool) {
 // connection had been lost.
 func errUnreplicated() error {
 	return fault.New(fault.Busy, "the commit did not wait for a standby, and a failover may lose it; check its result before you repeat it")
+}
+
+// AwaitStandbys has the commit of a transaction that wrote nothing wait for synchronous
+// standbys too. It is for answers that something is stored already: the commit that stored
+// it may have stopped waiting, and a failover would lose it. Without synchronous standbys it
+// has no effect.
+func AwaitStandbys(ctx context.Context, tx pgx.Tx) error {
+	// Only a transaction with a record in the log waits: for that record, and all before it.
+	_, err := tx.Exec(ctx, `
+SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, 'countersign', '') END`)
+	return err
 }

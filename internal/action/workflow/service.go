@@ -82,7 +82,7 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	case !bytes.Equal(first.ContentDigest, digest):
 		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
 	default:
-		return ID(first.WorkflowID), true, nil
+		return ID(first.WorkflowID), true, postgres.AwaitStandbys(ctx, tx)
 	}
 	steps, err := d.check(ctx, tx, by, r)
 	if err != nil {
