@@ -6,10 +6,12 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+
+	"github.com/countersign-dev/countersign/bench/chaos/counting"
 )
 
 func TestMain(m *testing.M) {
-	if code, ok := runCounter(); ok {
+	if code, ok := counting.RunChild(); ok {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

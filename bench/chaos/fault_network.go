@@ -231,15 +231,15 @@ func clearToolFault(ctx context.Context, t *faultRun) error {
 		if err := process.Wait(ctx, toolFaultFor); err != nil {
 			return err
 		}
-		return t.tool.setFault(ctx, counting.Setting{})
+		return t.tool.SetFault(ctx, counting.Setting{})
 	})
 }
 
 // awaitDeath waits until the tool has died.
 func awaitDeath(ctx context.Context, t *faultRun) error {
 	return t.during(byTool, func() error {
-		err := process.Poll(ctx, pollInterval/10, func() (bool, error) { return t.tool.restartCount() > 0, nil })
-		t.addSign(signDeaths, t.tool.restartCount())
+		err := process.Poll(ctx, pollInterval/10, func() (bool, error) { return t.tool.Restarts() > 0, nil })
+		t.addSign(signDeaths, t.tool.Restarts())
 		return err
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
@@ -60,7 +61,7 @@ const (
 )
 
 func main() {
-	if code, ok := runCounter(); ok {
+	if code, ok := counting.RunChild(); ok {
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
 	"github.com/countersign-dev/countersign/bench/chaos/network"
+	"github.com/countersign-dev/countersign/bench/chaos/program"
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
@@ -61,12 +62,12 @@ type faultRun struct {
 	// cluster is db with its standbys; nil without standbys.
 	cluster *database.Cluster
 	dir     string // for the tool's journal
-	log     *workersLog
+	log     *program.Log
 	stdout  io.Writer
 	// program is cmd/worker.
 	program string
 
-	tool      *tool
+	tool      *counting.Process
 	agent     *agent
 	reader    database.Reader
 	workerSet *process.Set
@@ -94,7 +95,7 @@ func (t *faultRun) addSign(sign string, n int) {
 // addLogged counts, as a sign, the lines of the workers' log with a message,
 // from workers whose clocks are wrong by at least wrong.
 func (t *faultRun) addLogged(sign, msg string, wrong time.Duration) error {
-	n, err := t.log.count(msg, wrong)
+	n, err := t.log.Count(msg, wrong)
 	t.addSign(sign, n)
 	return err
 }
@@ -115,10 +116,10 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 	t.submittedAll, t.claimed, t.injected = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	t.server.Journal = filepath.Join(t.dir, t.fault.name+".journal")
 	t.server.Call *= time.Duration(max(1, t.fault.slow))
-	if t.tool, err = startTool(ctx, t.server); err != nil {
+	if t.tool, err = counting.Start(ctx, t.server); err != nil {
 		return outcome{}, err
 	}
-	defer func() { err = errors.Join(err, t.tool.stop()) }()
+	defer func() { err = errors.Join(err, t.tool.Stop()) }()
 	if err := t.startProxy(); err != nil {
 		return outcome{}, err
 	}
@@ -131,7 +132,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 		return outcome{}, err
 	}
 	if t.fault.tool.Fault != counting.Healthy { // not earlier: the tenant has listed the tools
-		if err := t.tool.setFault(ctx, t.fault.tool); err != nil {
+		if err := t.tool.SetFault(ctx, t.fault.tool); err != nil {
 			return outcome{}, err
 		}
 	}
@@ -142,7 +143,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 	defer done()
 	t.agent = &agent{app: app, intake: intake.New(t.db.Clients, cache, intake.Config{}), tenant: tenant, plan: t.plan}
 	t.reader = database.Reader{Server: t.db, Tenant: tenant}
-	if err := t.log.begin(); err != nil {
+	if err := t.log.Begin(); err != nil {
 		return outcome{}, err
 	}
 	t.began = time.Now()
@@ -167,7 +168,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 
 // startProxy puts a proxy before a server, if the fault needs one.
 func (t *faultRun) startProxy() error {
-	t.databaseURL, t.toolURL = t.db.URL, t.tool.url
+	t.databaseURL, t.toolURL = t.db.URL, t.tool.URL
 	address := &t.toolURL
 	switch t.fault.proxy {
 	case noProxy:

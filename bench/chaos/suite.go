@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/countersign-dev/countersign/bench/chaos/database"
+	"github.com/countersign-dev/countersign/bench/chaos/program"
 	"github.com/countersign-dev/countersign/bench/machine"
 )
 
@@ -18,7 +19,7 @@ type suite struct {
 	options
 	stdout io.Writer
 	dir    string
-	log    workersLog
+	log    program.Log
 	db     *database.Server // of all faults without a database of their own
 	// programs are the worker programs, by whether their clocks are skewed.
 	programs map[bool]string
@@ -43,10 +44,10 @@ func (o options) runSuite(ctx context.Context, stdout io.Writer) (broken bool, e
 		}
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}()
-	if s.log.file, err = os.OpenFile(filepath.Join(s.dir, "workers.log"), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if s.log.File, err = os.OpenFile(filepath.Join(s.dir, "workers.log"), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, s.log.file.Close()) }()
+	defer func() { err = errors.Join(err, s.log.File.Close()) }()
 	if s.db, err = database.Open(ctx, o.url, o.private); err != nil {
 		return false, err
 	}
@@ -73,7 +74,7 @@ func (s *suite) runFault(ctx context.Context, f fault) (_ outcome, err error) {
 	t := &faultRun{plan: s.plan, fault: f, db: s.db, dir: s.dir, log: &s.log, stdout: s.stdout}
 	t.n, t.over = cmp.Or(t.n, f.n), cmp.Or(t.over, f.over)
 	if s.programs[f.skewed] == "" {
-		if s.programs[f.skewed], err = buildWorker(ctx, s.dir, f.skewed); err != nil {
+		if s.programs[f.skewed], err = program.Build(ctx, s.dir, f.skewed); err != nil {
 			return outcome{}, err
 		}
 	}

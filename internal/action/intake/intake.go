@@ -233,11 +233,6 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 			return acceptance{}, err
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
-		if len(known) > 0 {
-			if err := postgres.AwaitStandbys(ctx, tx); err != nil {
-				return acceptance{}, err
-			}
-		}
 	}
 	if rows, err = refuseSessions(ctx, tx, tenant, rows, a.answers); err != nil {
 		return acceptance{}, err

@@ -149,7 +149,10 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 			answers[r.at] = r.compare(first.uniqueness)
 		}
 	}
-	return known, nil
+	if len(known) == 0 {
+		return known, nil
+	}
+	return known, postgres.AwaitStandbys(ctx, tx)
 }
 
 // lockUsage adds n envelopes to a session's minute, locks the session's row,

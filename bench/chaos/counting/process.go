@@ -1,4 +1,4 @@
-package main
+package counting
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
@@ -21,9 +20,9 @@ import (
 // a child of this program.
 const counterEnv = "CHAOS_COUNTER"
 
-// runCounter runs the counting server if this process is such a child, and
+// RunChild runs the server if this process is a child that Start started, and
 // reports whether it is one.
-func runCounter() (code int, ok bool) {
+func RunChild() (code int, ok bool) {
 	config, ok := os.LookupEnv(counterEnv)
 	if !ok {
 		return 0, false
@@ -34,10 +33,10 @@ func runCounter() (code int, ok bool) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // its end is the parent's end
 		os.Exit(1)
 	}()
-	var cfg counting.Config
+	var cfg Config
 	err := json.Unmarshal([]byte(config), &cfg)
 	if err == nil {
-		err = counting.Serve(ctx, cfg, os.Stdout)
+		err = Serve(ctx, cfg, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: counting server:", err)
@@ -46,40 +45,40 @@ func runCounter() (code int, ok bool) {
 	return 0, true
 }
 
-// tool is the counting server as a process of its own. If it dies, it is
-// started again at the same address, as a supervisor would do it.
-type tool struct {
-	url string
+// Process is a server as a process of its own. If it dies, it is started again at
+// the same address, as a supervisor would do it.
+type Process struct {
+	URL string
 	set *process.Set
 
 	mu       sync.Mutex
-	cfg      counting.Config
+	cfg      Config
 	restarts int
 }
 
-// startTool starts a counting server and waits for its address.
-func startTool(ctx context.Context, cfg counting.Config) (*tool, error) {
+// Start starts a server and waits for its address. It must be stopped.
+func Start(ctx context.Context, cfg Config) (*Process, error) {
 	cfg.Address = "127.0.0.1:0"
-	t := &tool{cfg: cfg}
+	p := &Process{cfg: cfg}
 	started := make(chan error, 1)
-	t.set = process.NewSet(1, func(_, generation int) (*process.Child, error) {
+	p.set = process.NewSet(1, func(_, generation int) (*process.Child, error) {
 		if generation > 1 {
-			return t.restart()
+			return p.restart()
 		}
-		c, err := t.start(ctx)
+		c, err := p.start(ctx)
 		started <- err
 		return c, err
 	})
 	if err := <-started; err != nil {
-		_, _, _ = t.set.Stop() // its error is this one
+		_, _, _ = p.set.Stop() // its error is this one
 		return nil, err
 	}
-	return t, nil
+	return p, nil
 }
 
-// start starts the process and reads its address. The mutex is held, or t is
+// start starts the process and reads its address. The mutex is held, or p is
 // not shared yet.
-func (t *tool) start(ctx context.Context) (_ *process.Child, err error) {
+func (p *Process) start(ctx context.Context) (_ *process.Child, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("start counting server: %w", err)
@@ -89,7 +88,7 @@ func (t *tool) start(ctx context.Context) (_ *process.Child, err error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := json.Marshal(t.cfg)
+	config, err := json.Marshal(p.cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -114,37 +113,37 @@ func (t *tool) start(ctx context.Context) (_ *process.Child, err error) {
 		c.Kill()
 		return nil, err
 	}
-	t.url, t.cfg.Address = at.String(), at.Host
+	p.URL, p.cfg.Address = at.String(), at.Host
 	return c, nil
 }
 
-func (t *tool) restart() (*process.Child, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.restarts++
-	if t.cfg.Fault == counting.Dies { // it has had its effect
-		t.cfg.Setting = counting.Setting{}
+func (p *Process) restart() (*process.Child, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts++
+	if p.cfg.Fault == Dies { // it has had its effect
+		p.cfg.Setting = Setting{}
 	}
-	return t.start(context.Background())
+	return p.start(context.Background())
 }
 
-// stop ends the server and returns why it could not be started again.
-func (t *tool) stop() error {
-	_, _, err := t.set.Stop()
+// Stop ends the server and returns why it could not be started again.
+func (p *Process) Stop() error {
+	_, _, err := p.set.Stop()
 	return err
 }
 
-// restartCount returns the number of restarts of the server.
-func (t *tool) restartCount() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.restarts
+// Restarts returns the number of restarts of the server.
+func (p *Process) Restarts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
 }
 
-// setFault changes the fault, of a server that is just starting too.
-func (t *tool) setFault(ctx context.Context, s counting.Setting) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cfg.Setting = s
-	return s.Set(ctx, t.url)
+// SetFault changes the fault, of a server that is just starting too.
+func (p *Process) SetFault(ctx context.Context, s Setting) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg.Setting = s
+	return s.Set(ctx, p.URL)
 }
