@@ -149,6 +149,23 @@ func (c *Client) RefreshSource(ctx context.Context, id string) (time.Time, error
 	return out.AskedAt, err
 }
 
+// BeginSourceLogin begins a login of a source, which a person goes on with.
+func (c *Client) BeginSourceLogin(ctx context.Context, id string, in wire.SourceLoginInput) (wire.BegunSourceLogin, error) {
+	return post[wire.BegunSourceLogin](ctx, c, sourcePath(id)+"/login", in)
+}
+
+// FinishSourceLogin asks for the tokens of a login that a person went on with. For a
+// device, call it again after WaitSeconds until it is done.
+func (c *Client) FinishSourceLogin(ctx context.Context, id string, in wire.SourceLoginAnswer) (wire.FinishedSourceLogin, error) {
+	return post[wire.FinishedSourceLogin](ctx, c, sourcePath(id)+"/login/finish", in)
+}
+
+// RemoveSourceLogin deletes the tokens of a source; its calls are then made without
+// one.
+func (c *Client) RemoveSourceLogin(ctx context.Context, id string) error {
+	return c.tell(ctx, http.MethodDelete, sourcePath(id)+"/login", nil, nil)
+}
+
 func sourcePath(id string) string { return sourcesPath + "/" + url.PathEscape(id) }
 
 // Subscriptions lists the subscriptions.

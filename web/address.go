@@ -24,3 +24,10 @@ func (b Base) LoginCode(code string) string { return b.at("/login#code=" + code)
 
 // LoginCallback is where issuers send a browser back to.
 func (b Base) LoginCallback() string { return b.at("/auth/callback") }
+
+// SourceCallback is where browsers come back from logins of sources.
+func (b Base) SourceCallback() string { return b.at("/auth/source") }
+
+// SourceClient is Countersign's metadata as a client of sources' authorization
+// servers.
+func (b Base) SourceClient() string { return b.at("/auth/source-client") }

@@ -161,8 +161,61 @@ type Source struct {
 	// Quarantined reports whether all its tools are in quarantine, because nobody
 	// with policy:write has accepted its address.
 	Quarantined bool `json:"quarantined"`
+	// OnLostLogin is wait or fail.
+	OnLostLogin string `json:"on_lost_login"`
+	// Login is its login towards an authorization server; nil if it has none.
+	Login *SourceLogin `json:"login"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
+}
+
+// SourceLogin is the login of a source towards an authorization server.
+type SourceLogin struct {
+	Issuer  string    `json:"issuer"`
+	Scope   string    `json:"scope"`
+	LoginBy string    `json:"login_by"`
+	LoginAt time.Time `json:"login_at"`
+	// ExpiresAt is the end of the current token, which is renewed before.
+	ExpiresAt *time.Time `json:"expires_at"`
+	// LostAt is set if somebody has to log in again, and LostReason why.
+	LostAt     *time.Time `json:"lost_at"`
+	LostReason *string    `json:"lost_reason"`
+}
+
+// SourceLoginInput begins a login of a source.
+type SourceLoginInput struct {
+	// Device logs in without a browser.
+	Device bool `json:"device,omitzero"`
+	// Scopes are those to ask for; without any, those that the source names.
+	Scopes []string `json:"scopes,omitempty"`
+	// ClientID and ClientSecret are those of a client that was registered by hand.
+	ClientID     string `json:"client_id,omitzero"`
+	ClientSecret string `json:"client_secret,omitzero"`
+}
+
+// BegunSourceLogin is a login that waits for a person at URL.
+type BegunSourceLogin struct {
+	State  string `json:"state"`
+	Issuer string `json:"issuer"`
+	URL    string `json:"url"`
+	// UserCode is what the person enters there; nil for a login in a browser.
+	UserCode        *string   `json:"user_code"`
+	IntervalSeconds float64   `json:"interval_seconds"`
+	ExpiresAt       time.Time `json:"expires_at"`
+}
+
+// SourceLoginAnswer finishes a login of a source: with the text that the browser
+// shows, or for a device with its state.
+type SourceLoginAnswer struct {
+	Answer string `json:"answer,omitzero"`
+	State  string `json:"state,omitzero"`
+}
+
+// FinishedSourceLogin reports whether a source is logged in, and the pause before
+// the next request.
+type FinishedSourceLogin struct {
+	Done        bool    `json:"done"`
+	WaitSeconds float64 `json:"wait_seconds"`
 }
 
 // DeniedTools are the tools of a source that are denied because their risk is
@@ -200,6 +253,8 @@ type SourceInput struct {
 	Enabled    *bool  `json:"enabled,omitempty"`
 	DriftGuard string `json:"drift_guard,omitzero"`
 	Quarantine *bool  `json:"quarantine,omitempty"`
+	// OnLostLogin is wait or fail; unchanged if empty.
+	OnLostLogin string `json:"on_lost_login,omitzero"`
 }
 
 // ToolRule is an operator's rule for a tool: its recipients, the scopes

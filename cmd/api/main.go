@@ -98,7 +98,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailKey: mails.Key, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, OAuth: cfg.OAuth, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
+	}, rest.Config{Vault: vault, MailKey: mails.Key, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, SourceNetworks: cfg.SourceNetworks, OAuth: cfg.OAuth, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/connection/login"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/mail"
@@ -76,8 +77,9 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
+	logins := login.New(pool, vault, cfg.SourceNetworks, log)
 	live := connection.NewPool(connection.Config{
-		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: func(envelope.TenantID) bool { return cfg.StdioSources },
+		Tokens: logins.Of, Cipher: vault, Networks: cfg.SourceNetworks, Stdio: func(envelope.TenantID) bool { return cfg.StdioSources },
 		Maildir: mail.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
@@ -85,7 +87,7 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 	if err := guard.Load(); err != nil {
 		return err
 	}
-	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Links: web.Base(cfg.PublicURL), Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{RenewLogins: logins.RenewDue, PollOnly: cfg.PollOnly, Links: web.Base(cfg.PublicURL), Pipeline: worker.PipelineConfig{
 		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,
 		Guard: guard, Log: log, Metrics: tel.Metrics, Tracer: tel.Tracer(),
 	}})

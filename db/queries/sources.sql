@@ -6,8 +6,9 @@ DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
 SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.unchecked_tools, s.skipped_lines,
-    s.accepted_address, s.generation
+    s.accepted_address, s.generation, s.on_lost_login, l.issuer, l.scope, l.login_by, l.login_at, l.expires_at, l.lost_at, l.lost_reason
 FROM sources s
+LEFT JOIN source_logins l ON l.tenant_id = s.tenant_id AND l.source_id = s.source_id
 WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
 
@@ -18,6 +19,14 @@ UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = 
     known_at = coalesce(known_at, CASE WHEN @has_tools::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
+
+-- name: SourceLoggedIn :exec
+-- Another login is another generation of credentials, and requests an immediate
+-- listing. A caller who may not accept addresses puts the source in quarantine.
+UPDATE sources s
+SET generation = gen_random_uuid(), list_failures = 0, refresh_asked_at = greatest(clock_timestamp(), s.listed_at + interval '1 microsecond'),
+    accepted_address = CASE WHEN NOT @unaccepted::boolean THEN s.accepted_address END
+WHERE s.tenant_id = @tenant_id AND s.source_id = @source_id;
 
 -- name: SourceNotListed :exec
 UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text, list_failures = list_failures + 1,
@@ -55,12 +64,12 @@ LIMIT @most::bigint;
 -- The address of a source whose tools were never listed is accepted, because
 -- nothing was approved for another one; unless the caller must not accept it.
 -- Another address, other credentials, or enabling requests an immediate listing.
-INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
-VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine,
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, on_lost_login, accepted_address)
+VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine, @on_lost_login,
     CASE WHEN NOT @unaccepted::boolean THEN @address::bytea END)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
-    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine, on_lost_login = excluded.on_lost_login,
     accepted_address = CASE WHEN @unaccepted::boolean OR s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
     generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)

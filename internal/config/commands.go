@@ -81,6 +81,8 @@ type API struct {
 	// IssuerNetworks are allowed for login issuers, in addition to the public
 	// internet.
 	IssuerNetworks []netip.Prefix
+	// SourceNetworks are those of Worker, for logins of sources.
+	SourceNetworks []netip.Prefix
 	// OAuth has programs log in by the URL of /mcp alone.
 	OAuth bool
 	// Limits bound connections and their resources.
@@ -142,6 +144,8 @@ func (c *API) variables() []variable {
 			about: "how long a request waits for a connection to the database before it is answered with 503, 10ms to 1m"},
 		{name: prefix + "ISSUER_NETWORKS", parse: networks(&c.IssuerNetworks),
 			about: "addresses and networks, such as 10.1.0.0/16, outside the public internet where issuers of logins may be"},
+		{name: prefix + "SOURCE_NETWORKS", parse: networks(&c.SourceNetworks),
+			about: "addresses and networks, such as 10.1.0.0/16, outside the public internet where sources that log in, and their authorization servers, may be"},
 		{name: prefix + "OAUTH", standard: "false", parse: boolean(&c.OAuth),
 			about: "lets MCP clients log in by the URL of /mcp alone, after a person consents; needs COUNTERSIGN_PUBLIC_URL and COUNTERSIGN_SECRET_KEY"},
 		{name: prefix + "LINGER", standard: "5s", parse: duration(&c.Linger, 0, 5*time.Minute),

@@ -92,6 +92,9 @@ type Config struct {
 	Cipher Cipher
 	// Breaker configures the circuit breakers of sources.
 	Breaker source.BreakerConfig
+	// Tokens, if not nil, returns the tokens of a source that logs in, for requests to
+	// an address.
+	Tokens func(tenant envelope.TenantID, source, address string) mcp.Tokens
 	// Networks are allowed in addition to the public internet.
 	Networks []netip.Prefix
 	// Stdio reports whether a tenant's sources with transport stdio may start
@@ -207,7 +210,8 @@ func (p *Pool) Get(current *settings.Settings, id string) (source.Source, error)
 	defer p.mu.Unlock()
 	at := poolKey{current.Tenant, id}
 	old, connected := p.open[at]
-	if connected && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) {
+	if connected && old.of.Kind == of.Kind && bytes.Equal(old.of.Config, of.Config) && bytes.Equal(old.of.Secret, of.Secret) &&
+		old.of.Generation == of.Generation && old.of.OnLostLogin == of.OnLostLogin {
 		return old.src, nil
 	}
 	opened, err := p.connect(current.Tenant, of)
@@ -325,7 +329,12 @@ func (p *Pool) openMCP(tenant envelope.TenantID, of catalog.Source, creds Creden
 	for k, v := range creds.Env {
 		env = append(env, k+"="+v)
 	}
+	var tokens mcp.Tokens
+	if of.Login != nil && p.cfg.Tokens != nil {
+		tokens = p.cfg.Tokens(tenant, of.ID, cfg.URL)
+	}
 	return orNil(mcp.New(mcp.Config{
+		Tokens: tokens, FailWithoutLogin: of.OnLostLogin == catalog.LostLoginFails,
 		Name: of.ID, Transport: cfg.Transport, URL: cfg.URL, Header: header, Guard: safehttp.Guard{Networks: p.cfg.Networks},
 		Command: cfg.Command, Env: env, Dir: cfg.Dir, CallTimeout: timeout, Logger: p.cfg.Log,
 		SkippedLine: func() { p.cfg.SkippedLine(of.ID) },

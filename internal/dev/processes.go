@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/connection/login"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -37,15 +38,16 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	e.cache = settings.NewCache()
 	// A holder of the tokens of the tenant demo also runs the environment. Tenants
 	// added for others start no programs.
+	logins := login.New(e.pool, e.vault, safehttp.Loopback(), log)
 	e.live = connection.NewPool(connection.Config{
-		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
+		Tokens: logins.Of, Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
 		Maildir: func(of envelope.TenantID, path string) bool {
 			return of == e.demo.id || path == filepath.Join(e.mailDir(), of.String())
 		},
 		Notes: notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
 	})
 	e.onStop(e.live.Close)
-	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Links: web.Base(e.url), Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{RenewLogins: logins.RenewDue, Links: web.Base(e.url), Pipeline: worker.PipelineConfig{
 		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
 		Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
 	}})
@@ -86,7 +88,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: db, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(db, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, OAuth: true, ProgramNetworks: safehttp.Loopback(), IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
+		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, OAuth: true, ProgramNetworks: safehttp.Loopback(), SourceNetworks: safehttp.Loopback(), IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
 	if err != nil {
 		return "", err

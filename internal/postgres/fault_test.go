@@ -45,6 +45,7 @@ func internal() []string {
 		"db_logins_external_id_prefix_check", "login_codes_credential_check", "login_codes_operator_id_fkey", "login_codes_pkey", "login_codes_tenant_id_fkey",
 		"program_logins_code_hash_key", "program_logins_pkey", "program_logins_tenant_id_fkey", "program_logins_token_id_fkey",
 		"refresh_tokens_pkey", "refresh_tokens_tenant_id_fkey", "refresh_tokens_token_id_fkey", "refresh_tokens_used_check",
+		"source_clients_pkey", "source_clients_tenant_id_fkey", "source_login_states_pkey", "source_logins_lost_check", "source_logins_pkey", "source_logins_renewal_check",
 		"web_sessions_credential_check", "web_sessions_operator_id_fkey", "web_sessions_pkey", "web_sessions_secret_hash_key",
 		"web_sessions_tenant_id_fkey", "web_sessions_via_check", "refused_logins_pkey", "refused_logins_tenant_id_fkey",
 		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "workflow_steps_workflow_id_fkey", "workflow_steps_pkey",

@@ -27,6 +27,12 @@ const (
 	CodeInputRequired = "input_required"
 	// CodeInvalidArgs means that the tool rejects the arguments.
 	CodeInvalidArgs = "invalid_args"
+	// CodeLoginLost means that the login of the source is lost, and the call was not
+	// executed.
+	CodeLoginLost = "login_lost"
+	// CodeLoginUnavailable means that the token of the source's login cannot be
+	// renewed now, and the call was not executed.
+	CodeLoginUnavailable = "login_unavailable"
 	// CodeLost means that the connection or the process ended after the request
 	// was sent.
 	CodeLost = "lost"

@@ -384,6 +384,9 @@ func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
 	for n := range f.Quiet {
 		f.Quiet[n].Spread = quiethours.Spread(it.Action, f.Quiet[n].Spread)
 	}
+	if of, ok := a.Settings.Source(it.Source); ok {
+		f.LoginLost = of.LoginLost()
+	}
 	src := sourceOf(it)
 	if b, ok := c.openBreakers[src]; ok {
 		if probe = c.probes[src]; !probe {

@@ -38,6 +38,8 @@ type Config struct {
 	CatalogAge time.Duration
 	// Links is where messages lead to.
 	Links web.Base
+	// RenewLogins, if not nil, renews the tokens of sources that are near their end.
+	RenewLogins func(context.Context) error
 }
 
 // Worker is one worker process: a pipeline, the loops and River's client.
@@ -48,7 +50,7 @@ type Worker struct {
 	waker    *Waker
 	log      *slog.Logger
 
-	watch, release                                   *loop
+	watch, release, renew                            *loop
 	take, sweep, deliver, expire, reconcile, advance *loop
 	workflows                                        *background.Workflows
 	// subscribed reports whether subscriptions had messages at some time, so that
@@ -87,6 +89,12 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		live.Sweep()
 		return releaseEvery, nil
 	})
+	f.renew = newLoop("renew logins of sources", 0, log, func(ctx context.Context) (time.Duration, error) {
+		if cfg.RenewLogins == nil {
+			return 0, nil
+		}
+		return renewEvery, cfg.RenewLogins(ctx)
+	})
 	cfg.Pipeline.Settled = func() {
 		if f.workflows.Live() {
 			f.advance.poll()
@@ -113,6 +121,10 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	}
 	return f, nil
 }
+
+// renewEvery is the pause between two looks for tokens of sources to renew. Calls renew
+// a token that ends sooner.
+const renewEvery = 5 * time.Second
 
 // releaseEvery is longer than a call may take, which may still run on a
 // connection that was replaced.
@@ -190,7 +202,7 @@ func (f *Worker) Run(ctx context.Context) error {
 	if f.listen != nil {
 		beside.Go(func() { f.listen(ctx) })
 	}
-	for _, l := range []*loop{f.watch, f.release, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
+	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
 		beside.Go(func() { l.run(ctx) })
 	}
 	err := f.pipeline.Run(ctx)

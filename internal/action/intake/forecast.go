@@ -60,6 +60,8 @@ type forecastFacts struct {
 	// breakerUntil is the time at which its source is used again; zero if the
 	// breaker is closed.
 	breakerUntil time.Time
+	// loginLost reports whether its source waits for a login.
+	loginLost bool
 }
 
 // read reads the facts.
@@ -73,6 +75,9 @@ func (l *forecastFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		Tool: d.Tool.Key, Employee: d.Employee, Bucket: d.Bucket, Urgent: d.Urgent, MustRunBefore: d.MustRunBefore, CreatedAt: d.CreatedAt,
 		Contacts: d.Contacts, Listed: d.Match,
 	}, l.start)
+	if src, ok := d.Settings.Source(d.Tool.Key.Source); ok {
+		l.loginLost = src.LoginLost()
+	}
 	tenant := d.Settings.Tenant
 	buckets, err := limits.BucketStates(ctx, tx, tenant, d.Bucket)
 	if err != nil {
@@ -114,7 +119,7 @@ func (l *forecastFacts) forecast(now time.Time) Forecast {
 	say("pause", l.paused())
 	say("not_before", waitUntil(now, d.NotBefore, "not_before", "it asks not to be sent before then"))
 	say("quiet_hours", l.quiet())
-	say("breaker", preflight.Check(preflight.Facts{Now: l.start, BreakerUntil: l.breakerUntil}))
+	say("breaker", preflight.Check(preflight.Facts{Now: l.start, LoginLost: l.loginLost, BreakerUntil: l.breakerUntil}))
 	say("bucket", l.paced())
 	// The deadline is checked last, against the time that the other checks leave.
 	say("deadline", preflight.Check(preflight.Facts{Now: f.GoesOutAt, MustRunBefore: d.MustRunBefore}))

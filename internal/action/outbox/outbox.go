@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/source"
 )
 
 // MaxLeasesLost is the number of leases of one envelope that may expire before it
@@ -193,6 +194,10 @@ func Explain(word string) string {
 		return "the end of quiet hours"
 	case preflight.CodePaused:
 		return "an operator to resume it"
+	case preflight.CodeLoginLost:
+		return "somebody to log in to its source again"
+	case source.CodeLoginUnavailable:
+		return "the authorization server of its source, which does not renew the token now"
 	case preflight.CodeBreakerOpen:
 		return "its source, which failed too often and whose breaker is open"
 	}

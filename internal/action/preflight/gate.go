@@ -1,5 +1,5 @@
 // Package preflight owns the checks of an action just before its call: kill, deadline, do-not-contact, pause,
-// quiet hours and breaker. They are pure functions from Facts to an Answer, which has the result and the
+// quiet hours, login and breaker. They are pure functions from Facts to an Answer, which has the result and the
 // reason. The package reads no clock and no table.
 package preflight
 
@@ -44,6 +44,8 @@ const (
 	CodeQuietHours = "quiet_hours"
 	// CodeBreakerOpen: the source failed too often, and its breaker is open.
 	CodeBreakerOpen = "breaker_open"
+	// CodeLoginLost: the login of the source is lost, and its calls wait.
+	CodeLoginLost = "login_lost"
 )
 
 // Facts is the input of the checks. The zero value passes all of them. All
@@ -62,6 +64,8 @@ type Facts struct {
 	// UrgentAsked reports whether the envelope asks to be sent during quiet hours,
 	// UrgentAllowed whether its employee has ScopeQuietOverride.
 	UrgentAsked, UrgentAllowed bool
+	// LoginLost reports whether the calls of its source wait for a login.
+	LoginLost bool
 	// BreakerUntil is the time at which an open breaker admits the next call;
 	// zero, or not after Now, if calls may be made.
 	BreakerUntil time.Time
@@ -91,10 +95,10 @@ type Answer struct {
 
 // Check makes every check and returns the first answer that is not Pass.
 // Checks that end an envelope come before those that delay it: the kill
-// switch, the deadline and do-not-contact; then pauses, quiet hours and
-// breakers.
+// switch, the deadline and do-not-contact; then pauses, quiet hours, lost
+// logins and breakers.
 func Check(f Facts) Answer {
-	for _, g := range []func(*Facts) Answer{killed, deadline, doNotContact, paused, quietHours, breakerOpen} {
+	for _, g := range []func(*Facts) Answer{killed, deadline, doNotContact, paused, quietHours, loginLost, breakerOpen} {
 		if a := g(&f); a.Result != Pass {
 			return a
 		}
@@ -185,6 +189,13 @@ func quietHours(f *Facts) Answer {
 		until = last.Until
 	}
 	return Answer{Result: Wait, Code: CodeQuietHours, Message: message + urgent, Until: until}
+}
+
+func loginLost(f *Facts) Answer {
+	if !f.LoginLost {
+		return Answer{Result: Pass}
+	}
+	return Answer{Result: Wait, Code: CodeLoginLost, Message: "its source has lost its login, and waits for somebody to log in again"}
 }
 
 func breakerOpen(f *Facts) Answer {

@@ -51,6 +51,7 @@ func TestCheckOrder(t *testing.T) {
 		{preflight.CodeQuietHours, preflight.Wait, func(f *preflight.Facts) {
 			f.Quiet = []quiethours.Active{{Until: now.Add(time.Hour), Level: "employee"}}
 		}},
+		{preflight.CodeLoginLost, preflight.Wait, func(f *preflight.Facts) { f.LoginLost = true }},
 		{preflight.CodeBreakerOpen, preflight.Wait, func(f *preflight.Facts) { f.BreakerUntil = now.Add(time.Minute) }},
 	}
 	for i, first := range gates {

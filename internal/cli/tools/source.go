@@ -23,7 +23,8 @@ func Sources(a *command.App) *cobra.Command {
 			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
 		},
 	}, (*client.Client).Sources),
-		sourceShow(a), sourceSet(a), sourceAccept(a), sourceRefresh(a),
+		sourceShow(a), sourceSet(a), sourceAccept(a), sourceRefresh(a), sourceLogin(a),
+		command.NewChange(a, "logout ID", "the source's id", "removed the login of source %s", (*client.Client).RemoveSourceLogin),
 		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}
 	return cmd
@@ -41,6 +42,8 @@ func sourceState(src wire.Source) string {
 	switch {
 	case !src.Enabled:
 		return "off"
+	case src.Login != nil && src.Login.LostAt != nil:
+		return "login lost: " + command.Safe(*src.Login.LostReason) + "; countersign source login " + command.Quoted(src.ID)
 	case src.ListError != nil:
 		return "failed: " + command.Safe(*src.ListError)
 	case src.ListedAt == nil:
@@ -119,7 +122,7 @@ func sourceShow(a *command.App) *cobra.Command {
 		if src.HasCredentials {
 			credentials = "set"
 		}
-		return a.Fields("source", src.ID, "kind", src.Kind, "configuration", string(src.Config), "credentials", credentials,
+		return a.Fields("source", src.ID, "kind", src.Kind, "configuration", string(src.Config), "credentials", credentials, "login", sourceLoginText(src), "on lost login", src.OnLostLogin,
 			"risk", src.DefaultRisk, "guard", sourceGuard(src), "listed", command.Local(src.ListedAt), "state", sourceState(src))
 	})
 }
@@ -157,6 +160,7 @@ func sourceSet(a *command.App) *cobra.Command {
 	flags.BoolVar(&off, "off", false, "disable the source")
 	flags.DurationVar(&wait, "wait", wait, "maximum `duration` to wait for the tool listing")
 	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "`changes` of definitions that need a person: full or interface", "full", "interface")
+	command.EnumFlag(cmd, &src.OnLostLogin, "on-lost-login", "`choice` for calls while the login is lost: wait or fail", "wait", "fail")
 	flags.BoolVar(&quarantine, "quarantine", false, "quarantine tools that appear later until they are accepted (default for mcp, tool_gateway and composio; --quarantine=false trusts them)")
 	return cmd
 }

@@ -22,7 +22,7 @@ func areas() []area {
 	return []area{
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 20700},
 		{"tenants", []string{"internal/tenant"}, 14900},
-		{"sources", []string{"internal/source", "internal/connection"}, 8000},
+		{"sources", []string{"internal/source", "internal/connection"}, 9500},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 34400},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 24400},
 		{"the command line", []string{"internal/cli"}, 11900},

@@ -281,6 +281,11 @@ func TestUnfinishedWork(t *testing.T) {
 			[]string{tenant, unlisted("mail", true)},
 			doctor.CheckSources, doctor.Warning, "the source mail of the tenant database could not be listed, 3 times in a row: no such file",
 		},
+		"a source that lost its login": {
+			[]string{tenant, unlisted("mail", true), `INSERT INTO source_logins (tenant_id, source_id, issuer, secret, login_by, lost_at, lost_reason)
+				SELECT tenant_id, source_id, 'https://issuer', '', 'ada', now(), 'no refresh token' FROM sources`},
+			doctor.CheckSources, doctor.Warning, "has lost its login, and its calls wait or fail: no refresh token",
+		},
 		"a source that is switched off": {
 			[]string{tenant, unlisted("mail", false)}, doctor.CheckSources, doctor.OK, "all that are switched on were listed",
 		},

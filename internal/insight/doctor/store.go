@@ -357,19 +357,21 @@ type pauses struct {
 	Left       []unfinished `db:"-"`
 }
 
-// unlisted is a source whose last listing failed.
+// unlisted is a source whose last listing failed, or with Lost whose login is lost.
 type unlisted struct {
 	Tenant, Source, Error string
 	Failures              int32
+	Lost                  bool
 }
 
 func readUnlisted(ctx context.Context, d database) ([]unlisted, error) {
 	return list[unlisted](ctx, d, postgres.Worker(), `
-SELECT t.name, s.source_id, s.list_error, s.list_failures
+SELECT t.name, s.source_id, coalesce(l.lost_reason, s.list_error), s.list_failures, l.lost_reason IS NOT NULL
 FROM sources s
 JOIN tenants t ON t.tenant_id = s.tenant_id
-WHERE s.enabled AND s.list_error IS NOT NULL
-ORDER BY s.list_failures DESC, t.name, s.source_id
+LEFT JOIN source_logins l ON l.tenant_id = s.tenant_id AND l.source_id = s.source_id
+WHERE s.enabled AND (s.list_error IS NOT NULL OR l.lost_reason IS NOT NULL)
+ORDER BY l.lost_reason IS NULL, s.list_failures DESC, t.name, s.source_id
 LIMIT 20`)
 }
 

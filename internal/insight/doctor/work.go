@@ -58,6 +58,10 @@ func tableFindings(t hot) (wrong []Finding) {
 }
 
 func unlistedFindings(u unlisted) []Finding {
+	if u.Lost {
+		return []Finding{warn(fmt.Sprintf("the source %s of the tenant %s has lost its login, and its calls wait or fail: %s", u.Source, u.Tenant, u.Error),
+			"Log in again: countersign source login "+u.Source)}
+	}
 	return []Finding{warn(
 		fmt.Sprintf("the source %s of the tenant %s could not be listed, %d times in a row: %s", u.Source, u.Tenant, u.Failures, u.Error),
 		"Correct its configuration or credentials (countersign source set), or switch it off (--off). It is listed again by itself.")}

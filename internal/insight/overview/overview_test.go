@@ -232,7 +232,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%d proposals wait, the oldest for %s, want 2 and 3 minutes", got.Proposals, got.OldestProposal)
 	}
 	wantWaiting := map[string]int64{
-		"turn": 8 + 25, "not_before": 4 + 2, "retry": 2, "quiet_hours": 4, "bucket": 10, "retry_after": 4, "paused": 4, "breaker_open": 2, "approval": 2, "held": 0,
+		"turn": 8 + 25, "not_before": 4 + 2, "retry": 2, "quiet_hours": 4, "bucket": 10, "retry_after": 4, "paused": 4, "breaker_open": 2, "approval": 2, "held": 0, "login_lost": 0, "login_unavailable": 0,
 	}
 	if diff := cmp.Diff(wantWaiting, got.Waiting); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
@@ -274,7 +274,7 @@ func TestEmptyFleet(t *testing.T) {
 
 	got := fixture{t, dbtest.DB(t)}.fleet()
 
-	if got.Due != 0 || got.Waiting["turn"] != 0 || len(got.Waiting) != 9 || len(got.Buckets) != 0 {
+	if got.Due != 0 || got.Waiting["turn"] != 0 || len(got.Waiting) != 11 || len(got.Buckets) != 0 {
 		t.Errorf("an empty fleet is %+v", got)
 	}
 }

@@ -50,8 +50,9 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 
 const sourceList = `-- name: SourceList :many
 SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.unchecked_tools, s.skipped_lines,
-    s.accepted_address, s.generation
+    s.accepted_address, s.generation, s.on_lost_login, l.issuer, l.scope, l.login_by, l.login_at, l.expires_at, l.lost_at, l.lost_reason
 FROM sources s
+LEFT JOIN source_logins l ON l.tenant_id = s.tenant_id AND l.source_id = s.source_id
 WHERE s.tenant_id = $1
 ORDER BY s.source_id
 `
@@ -73,6 +74,14 @@ type SourceListRow struct {
 	SkippedLines    int64
 	AcceptedAddress []byte
 	Generation      uuid.UUID
+	OnLostLogin     string
+	Issuer          *string
+	Scope           *string
+	LoginBy         *string
+	LoginAt         *time.Time
+	ExpiresAt       *time.Time
+	LostAt          *time.Time
+	LostReason      *string
 }
 
 func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]SourceListRow, error) {
@@ -101,6 +110,14 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID envelope.Ten
 			&i.SkippedLines,
 			&i.AcceptedAddress,
 			&i.Generation,
+			&i.OnLostLogin,
+			&i.Issuer,
+			&i.Scope,
+			&i.LoginBy,
+			&i.LoginAt,
+			&i.ExpiresAt,
+			&i.LostAt,
+			&i.LostReason,
 		); err != nil {
 			return nil, err
 		}
@@ -143,6 +160,26 @@ func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedPa
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const sourceLoggedIn = `-- name: SourceLoggedIn :exec
+UPDATE sources s
+SET generation = gen_random_uuid(), list_failures = 0, refresh_asked_at = greatest(clock_timestamp(), s.listed_at + interval '1 microsecond'),
+    accepted_address = CASE WHEN NOT $1::boolean THEN s.accepted_address END
+WHERE s.tenant_id = $2 AND s.source_id = $3
+`
+
+type SourceLoggedInParams struct {
+	Unaccepted bool
+	TenantID   envelope.TenantID
+	SourceID   string
+}
+
+// Another login is another generation of credentials, and requests an immediate
+// listing. A caller who may not accept addresses puts the source in quarantine.
+func (q *Queries) SourceLoggedIn(ctx context.Context, db DBTX, arg *SourceLoggedInParams) error {
+	_, err := db.Exec(ctx, sourceLoggedIn, arg.Unaccepted, arg.TenantID, arg.SourceID)
+	return err
 }
 
 const sourceNotListed = `-- name: SourceNotListed :exec
@@ -246,13 +283,13 @@ func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStalePara
 }
 
 const sourceUpsert = `-- name: SourceUpsert :exec
-INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-    CASE WHEN NOT $10::boolean THEN $11::bytea END)
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, on_lost_login, accepted_address)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+    CASE WHEN NOT $11::boolean THEN $12::bytea END)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
-    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
-    accepted_address = CASE WHEN $10::boolean OR s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine, on_lost_login = excluded.on_lost_login,
+    accepted_address = CASE WHEN $11::boolean OR s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
     generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
         THEN 0 ELSE s.list_failures END,
@@ -270,6 +307,7 @@ type SourceUpsertParams struct {
 	Enabled     bool
 	DriftGuard  string
 	Quarantine  bool
+	OnLostLogin string
 	Unaccepted  bool
 	Address     []byte
 }
@@ -288,6 +326,7 @@ func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertPa
 		arg.Enabled,
 		arg.DriftGuard,
 		arg.Quarantine,
+		arg.OnLostLogin,
 		arg.Unaccepted,
 		arg.Address,
 	)

@@ -220,8 +220,8 @@ func TestConfigurationEventsHaveTheNewValue(t *testing.T) {
 
 	config := map[string]any{"transport": "stdio", "command": []any{"notes", "--token=[REDACTED]"}}
 	want := []audit.Item{
-		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": "write", "enabled": true, "credentials": "set", "drift_guard": "full", "quarantine": true, "quarantined": false}},
-		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept", "drift_guard": "full", "quarantine": true, "quarantined": false}},
+		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": "write", "enabled": true, "credentials": "set", "drift_guard": "full", "on_lost_login": "wait", "quarantine": true, "quarantined": false}},
+		{Subject: "source notes stored", Detail: object{"kind": "mcp", "config": config, "default_risk": nil, "enabled": false, "credentials": "kept", "drift_guard": "full", "on_lost_login": "wait", "quarantine": true, "quarantined": false}},
 		{Subject: "tool mail:write overridden", Detail: object{"risk": nil, "effect": "keyed", "max_attempts": 2.0}},
 		{Subject: "tool mail:read accepted", Detail: object{"accepted_digest": digest}},
 		{Subject: "policy mail:* of automation a is deny", Detail: object{"automation_id": "a", "tool": "mail:*", "mode": "deny"}},

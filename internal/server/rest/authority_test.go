@@ -248,7 +248,7 @@ func toolRoutes() map[string]string {
 	return map[string]string{
 		"putReview": configures, "deleteReview": configures, "putSnapshotRule": configures, "deleteSnapshotRule": configures,
 		"acceptTool": configures, "configureTool": configures, "putToolRule": configures, "putReconcileRule": configures,
-		"deleteReconcileRule": configures, "describeTool": configures, "putSource": configures, "acceptSource": configures, "deleteSource": configures,
+		"deleteReconcileRule": configures, "describeTool": configures, "putSource": configures, "acceptSource": configures, "deleteSource": configures, "beginSourceLogin": configures, "finishSourceLogin": configures, "removeSourceLogin": configures,
 		"putPolicy": configures, "putMode": configures, "deleteMode": configures, "putRule": configures, "makeGrant": configures,
 		"putSessionMode": configures, "deleteSessionMode": configures, "putPreference": configures, "deletePreference": configures,
 		"putSubscription": configures, "putTriageAccount": configures, "putLimits": configures, "pause": configures,

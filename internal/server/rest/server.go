@@ -84,6 +84,9 @@ type Config struct {
 	// ProgramNetworks are where metadata documents of programs may be, besides the
 	// public internet.
 	ProgramNetworks []netip.Prefix
+	// SourceNetworks are where sources and their authorization servers may be, besides
+	// the public internet, for logins.
+	SourceNetworks []netip.Prefix
 	// TrustedProxies are the proxies whose headers about a client's address count.
 	TrustedProxies []netip.Prefix
 	// IssuerNetworks are networks, in addition to the public internet, in which
@@ -158,7 +161,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),
-		Vault: cfg.Vault, MailKey: cfg.MailKey, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
+		Vault: cfg.Vault, SourceNetworks: cfg.SourceNetworks, MailKey: cfg.MailKey, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	if cfg.OAuth && s.backend.Browser.Links().Known() {

@@ -60,13 +60,13 @@ func (s *Source) execute(ctx context.Context, call source.Call) source.Observati
 
 	sess, err := s.session(ctx)
 	if err != nil {
-		return unconnected(ctx, err)
+		return s.unconnected(ctx, err)
 	}
 	saw := s.attempt(ctx, sess, params)
 	if saw.sessionGone() && ctx.Err() == nil {
 		s.retire(sess)
 		if sess, err = s.session(ctx); err != nil {
-			return unconnected(ctx, err)
+			return s.unconnected(ctx, err)
 		}
 		saw = s.attempt(ctx, sess, params)
 	}
@@ -135,6 +135,8 @@ func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Obse
 		o.Code = source.CodeOversized
 	case saw.result != nil:
 		return observeResult(o, saw.result)
+	case saw.fault == source.CodeLoginLost, saw.fault == source.CodeLoginUnavailable:
+		return source.WithoutLogin(saw.fault, s.cfg.FailWithoutLogin)
 	case saw.fault != "":
 		o.Code = saw.fault
 	case source.StatusCode(saw.status) != "":
@@ -202,7 +204,7 @@ func observeResult(o source.Observation, raw json.RawMessage) source.Observation
 }
 
 // unconnected returns the observation of a call without a session.
-func unconnected(ctx context.Context, err error) source.Observation {
+func (s *Source) unconnected(ctx context.Context, err error) source.Observation {
 	switch {
 	case errors.Is(err, source.ErrClosed):
 		return source.Observation{Code: source.CodeClosed}
@@ -215,6 +217,9 @@ func unconnected(ctx context.Context, err error) source.Observation {
 	refused, ok := errors.AsType[*connectError](err)
 	if !ok {
 		return o
+	}
+	if code := source.LoginCode(refused.seen.failed); code != "" {
+		return source.WithoutLogin(code, s.cfg.FailWithoutLogin)
 	}
 	o.Status, o.RetryAfter = refused.seen.status, refused.seen.retryAfter
 	switch code := source.StatusCode(o.Status); {

@@ -42,6 +42,8 @@ func (s *Source) failureText(err error, sess *session) string {
 		return "the source was closed meanwhile"
 	case errors.Is(err, safehttp.ErrForbidden) || errors.Is(met.failed, safehttp.ErrForbidden):
 		return source.Forbidden().Message
+	case source.LoginCode(met.failed) != "":
+		return met.failed.Error()
 	case met.status >= 300:
 		text = fmt.Sprintf("it answered with status %d", met.status)
 	case errors.Is(err, context.DeadlineExceeded):

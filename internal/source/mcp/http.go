@@ -67,6 +67,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	p.sent(watch, req.Header.Get(headerSessionID) != "")
 	resp, err := t.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
+		if code := source.LoginCode(err); code != "" {
+			p.setFault(code)
+		}
 		return nil, err
 	}
 	recordStatus(p, resp)

@@ -49,7 +49,11 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		}
 	}
 	if err != nil {
-		met := &listError{error: fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.failureText(err, sess))}
+		cause := printable(err)
+		if refused, ok := errors.AsType[*connectError](err); ok && source.LoginCode(refused.seen.failed) != "" {
+			cause = refused.seen.failed
+		}
+		met := &listError{error: fault.Wrap(cause, fault.Busy, "list tools of %s: %s", s.cfg.Name, s.failureText(err, sess))}
 		if refused, ok := errors.AsType[*connectError](err); ok {
 			met.seen = refused.seen
 		}

@@ -9,6 +9,7 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -59,6 +60,12 @@ type Config struct {
 	// Header is sent with every request. It may contain secrets and is never
 	// logged or echoed.
 	Header http.Header
+	// Tokens, if not nil, gives the bearer token of every request. It replaces a
+	// header Authorization.
+	Tokens Tokens
+	// FailWithoutLogin refuses calls while the login is lost; otherwise they are
+	// put back.
+	FailWithoutLogin bool
 	// Guard decides to which addresses requests are allowed.
 	Guard safehttp.Guard
 
@@ -84,6 +91,13 @@ type Config struct {
 	SkippedLine func()
 	// Logger logs the ends of sessions; nil discards them.
 	Logger *slog.Logger
+}
+
+// Tokens are the tokens of a source that logs in.
+type Tokens interface {
+	// Token returns a token other than rejected, which the server did not accept; ""
+	// for none. The error is source.ErrLoginLost, or source.ErrLoginUnavailable.
+	Token(ctx context.Context, rejected string) (string, error)
 }
 
 // Source implements source.Source for one MCP server. It connects on first use

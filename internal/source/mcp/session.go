@@ -145,7 +145,7 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 		transport = &sdk.StreamableClientTransport{
 			Endpoint: s.cfg.URL,
 			HTTPClient: safehttp.NewClient(&roundTripper{
-				base: s.base, header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion,
+				base: s.authorized(), header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion,
 			}, 0),
 			// A broken stream with numbered events is resumed, so that the
 			// answer of a slow call still arrives.

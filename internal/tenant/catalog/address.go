@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
@@ -47,7 +48,16 @@ func withoutTimeout(config json.RawMessage) []byte {
 // SamePlace reports whether two sources have the same kind, address and
 // credentials, which may contain an address or an account.
 func (s Source) SamePlace(other Source) bool {
-	return bytes.Equal(addressOf(s.Kind, s.Config), addressOf(other.Kind, other.Config)) && bytes.Equal(s.Secret, other.Secret)
+	return bytes.Equal(addressOf(s.Kind, s.Config), addressOf(other.Kind, other.Config)) && bytes.Equal(s.Secret, other.Secret) &&
+		s.loginAt().Equal(other.loginAt())
+}
+
+// loginAt returns the time of the login, which names it; zero without one.
+func (s Source) loginAt() time.Time {
+	if s.Login == nil {
+		return time.Time{}
+	}
+	return s.Login.At
 }
 
 // Moved reports whether the address differs from the accepted one: all tools of

@@ -111,6 +111,34 @@ const (
 	KindMail = "mail"
 )
 
+// OnLostLogin is what the calls of a source do while its login is lost.
+type OnLostLogin string
+
+// The values of OnLostLogin.
+const (
+	// LostLoginWaits has calls wait until somebody logs in.
+	LostLoginWaits OnLostLogin = "wait"
+	// LostLoginFails has calls fail.
+	LostLoginFails OnLostLogin = "fail"
+)
+
+// Login is a login of a source towards an authorization server, without its tokens.
+type Login struct {
+	Issuer, Scope, By string
+	At                time.Time
+	// ExpiresAt is the end of the current token, which is renewed before; nil if it
+	// has none.
+	ExpiresAt *time.Time `json:"-"`
+	// LostAt and LostReason are set if somebody has to log in again.
+	LostAt     *time.Time
+	LostReason string
+}
+
+// LoginLost reports whether calls of the source wait for a login.
+func (s Source) LoginLost() bool {
+	return s.Login != nil && s.Login.LostAt != nil && s.OnLostLogin != LostLoginFails
+}
+
 // Source is a source in the catalog.
 type Source struct {
 	ID, Kind string
@@ -130,6 +158,10 @@ type Source struct {
 	// Generation changes with each change of Secret; approvals are for one
 	// generation.
 	Generation uuid.UUID
+	// OnLostLogin selects what calls do while the login is lost; empty means
+	// LostLoginWaits. Login is the login of the source; nil if it has none.
+	OnLostLogin OnLostLogin
+	Login       *Login
 	// ListError is the reason why the last listing failed; empty if it
 	// succeeded.
 	ListError string

@@ -110,6 +110,13 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut), SkippedLines: int(r.SkippedLines),
 		Unaccepted: len(r.AcceptedAddress) == 0, Generation: r.Generation, address: addressOf(r.Kind, r.Config), acceptedAddress: r.AcceptedAddress,
 	}
+	src.OnLostLogin = OnLostLogin(r.OnLostLogin)
+	if r.LoginAt != nil {
+		src.Login = &Login{
+			Issuer: postgres.OrZero(r.Issuer), Scope: postgres.OrZero(r.Scope), By: postgres.OrZero(r.LoginBy), At: *r.LoginAt,
+			ExpiresAt: r.ExpiresAt, LostAt: r.LostAt, LostReason: postgres.OrZero(r.LostReason),
+		}
+	}
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
 		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)
 	}
@@ -123,7 +130,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	p := &dbsqlc.SourceUpsertParams{
 		TenantID: tenant, SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
-		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, Unaccepted: src.Unaccepted, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
+		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, OnLostLogin: string(cmp.Or(src.OnLostLogin, LostLoginWaits)), Unaccepted: src.Unaccepted, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
 	}
 	if len(p.Config) == 0 {
 		p.Config = json.RawMessage("{}")
@@ -179,6 +186,7 @@ var violations = postgres.Violations{
 	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear, sentry, webhook or mail"),
 	"sources_default_risk_check":    fault.New(fault.Invalid, "a risk is read, write or danger"),
 	"sources_drift_guard_check":     fault.New(fault.Invalid, "a drift guard is full or interface"),
+	"sources_on_lost_login_check":   fault.New(fault.Invalid, "on_lost_login is wait or fail"),
 	"tools_source_id_fkey":          fault.New(fault.NotFound, "no such source"),
 	"tools_risk_override_check":     fault.New(fault.Invalid, "a risk is read, write or danger"),
 	"tools_effect_override_check":   fault.New(fault.Invalid, "an effect is read, idempotent, keyed or once"),

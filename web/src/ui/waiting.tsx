@@ -9,6 +9,8 @@ const signs: Record<string, [sign: IconName, word: string]> = {
   quiet_hours: ['hourglass', 'quiet hours'],
   paused: ['pause', 'paused until an operator resumes'],
   breaker_open: ['barred', 'source failed too often'],
+  login_lost: ['barred', 'its source has to be logged in to again'],
+  login_unavailable: ['hourglass', 'its source cannot renew its login'],
   bucket: ['hourglass', 'its bucket is used up'],
   retry_after: ['hourglass', 'provider asked for time'],
   retry: ['refresh', 'next attempt'],

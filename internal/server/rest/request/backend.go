@@ -6,6 +6,7 @@ package request
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
@@ -58,6 +59,9 @@ type Backend struct {
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.
 	Vault connection.Cipher
+	// SourceNetworks are where sources and their authorization servers may be, besides
+	// the public internet, for logins.
+	SourceNetworks []netip.Prefix
 	// MailKey encrypts the passwords of mail accounts. Without a key none are
 	// taken.
 	MailKey encryption.Key

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/connection/login"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/redact"
@@ -38,6 +39,12 @@ func sourceFrom(src catalog.Source) sourceView {
 		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, UncheckedTools: src.UncheckedTools, SkippedLines: src.SkippedLines, AddressAccepted: !src.Moved(),
 		Quarantined: src.Unaccepted,
 	}}
+	shown.OnLostLogin = string(cmp.Or(src.OnLostLogin, catalog.LostLoginWaits))
+	if l := src.Login; l != nil {
+		shown.Login = &wire.SourceLogin{
+			Issuer: l.Issuer, Scope: l.Scope, LoginBy: l.By, LoginAt: l.At.UTC(), ExpiresAt: postgres.UTC(l.ExpiresAt), LostAt: postgres.UTC(l.LostAt), LostReason: postgres.OrNull(l.LostReason),
+		}
+	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
 	}
@@ -51,7 +58,11 @@ var sources = request.Collection[sourceView]{
 	Key:  func(src sourceView) string { return src.ID },
 	ETag: func(src *sourceView) *string { return &src.ETag },
 	Version: func(src sourceView) any {
-		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine, src.AddressAccepted, src.Quarantined}
+		var login time.Time
+		if src.Login != nil {
+			login = src.Login.LoginAt
+		}
+		return []any{src.ID, src.Kind, src.Config, src.secret, login, src.OnLostLogin, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine, src.AddressAccepted, src.Quarantined}
 	},
 }
 
@@ -123,6 +134,8 @@ type sourceBody struct {
 	// tools has a quarantine.
 	DriftGuard catalog.DriftGuard `json:"drift_guard"`
 	Quarantine *bool
+	// OnLostLogin is unchanged if omitted.
+	OnLostLogin catalog.OnLostLogin `json:"on_lost_login"`
 }
 
 // PutSource handles PUT /api/v1/sources/{id}. It sets a source.
@@ -144,6 +157,13 @@ func PutSource(c *request.Call, in sourceBody) error {
 			return err
 		}
 		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine || connection.Discovered(src.Kind) && !connection.Discovered(old.Kind)
+		src.OnLostLogin = cmp.Or(in.OnLostLogin, old.OnLostLogin, catalog.LostLoginWaits)
+		// Tokens are never sent to another address.
+		if src.Kind == old.Kind && catalog.SameAddress(src.Config, old.Config) {
+			src.Login = old.Login
+		} else if err := login.Remove(ctx, tx, c.By.Tenant, src.ID, true); err != nil {
+			return err
+		}
 		if in.Quarantine != nil {
 			src.Quarantine = *in.Quarantine
 		}
@@ -197,7 +217,7 @@ func sourceDetail(src catalog.Source, given *connection.Credentials) map[string]
 	}
 	return map[string]any{
 		"kind": src.Kind, "config": redact.JSON(src.Config), "default_risk": request.NilIfZero(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
-		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine, "quarantined": src.Unaccepted,
+		"drift_guard": src.DriftGuard, "on_lost_login": src.OnLostLogin, "quarantine": src.Quarantine, "quarantined": src.Unaccepted,
 	}
 }
 
