@@ -155,6 +155,10 @@ image: ## Build the container image as an OCI archive in bin/images, without an 
 images: ## Test the container images: built twice, files, labels, SBOM
 	$(GO) vet -C deploy/images ./... && $(GO) test -C deploy/images -vet=off ./...
 
+.PHONY: bundle
+bundle: npm ## Build bin/bundle: `countersign mcp` for desktop assistants, and the registry's server.json; VERSION=1.2.3
+	scripts/bundle.sh $(VERSION)
+
 .PHONY: roll
 roll: postgres ## Replace the image's processes one by one under load; in containers of runc, where root has it
 	@$(GO) run -C deploy/images . -rootfs ../../bin/rootfs && $(GO) run -C bench ./rolling -rootfs ../bin/rootfs
