@@ -1,0 +1,122 @@
+package mcpserver_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/connection/login"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// logIn makes a source with an address, logs in, and lists and calls its tools. The
+// authorization server sends browsers back without asking anybody.
+func (f *loginFixture) logIn(ctx context.Context, id, address string, o login.Options) error {
+	f.source(id, address)
+	src, ok := f.settings().Source(id)
+	if !ok {
+		return errors.New("no source")
+	}
+	logins, by := f.logins(), uuid.New()
+	begun, err := logins.Begin(ctx, f.tenant, by, src, o, time.Now())
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, begun.URL, nil)
+	if err != nil {
+		return err
+	}
+	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := browser.Do(r)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	back, err := answer.Location()
+	if err != nil {
+		return fmt.Errorf("GET %s = %d: %w", begun.URL, answer.StatusCode, err)
+	}
+	made, _, err := logins.Finish(ctx, f.tenant, by, src, back.Query(), time.Now())
+	if err != nil {
+		return fmt.Errorf("finish: %w", err)
+	}
+	err = postgres.InTx(ctx, f.db, postgres.API(f.tenant), func(tx pgx.Tx) error { return logins.Put(ctx, tx, f.tenant, made, "ada", true) })
+	if err != nil {
+		return fmt.Errorf("put: %w", err)
+	}
+	worker := f.workers(1, id)[0]
+	tools, err := worker.List(ctx)
+	if err != nil || len(tools) == 0 {
+		return fmt.Errorf("list = %d tools, %w", len(tools), err)
+	}
+	out := worker.Execute(ctx, source.Call{Key: uuid.NewString(), Tool: tools[0].Name, Effect: envelope.EffectOnce, Attempt: 1})
+	if out.Kind != source.KindDone {
+		return fmt.Errorf("call = %s %s", out.Kind, out.Code)
+	}
+	return nil
+}
+
+// TestConformanceOfLogins runs the scenarios of the conformance suite of MCP for clients
+// that log in, through the code that sources use.
+func TestConformanceOfLogins(t *testing.T) {
+	t.Parallel()
+	command := script(t, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	f := newLoginFixture(t)
+	var made atomic.Int64
+	driver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var known struct {
+			ID     string `json:"client_id"`
+			Secret string `json:"client_secret"`
+		}
+		_ = json.Unmarshal([]byte(cmp.Or(r.FormValue("context"), "{}")), &known)
+		id, options := fmt.Sprintf("s%d", made.Add(1)), login.Options{
+			Redirect: "http://localhost:3000/callback", Document: "https://conformance-test.local/client-metadata.json",
+			ClientID: known.ID, ClientSecret: known.Secret,
+		}
+		err := f.logIn(r.Context(), id, r.FormValue("url"), options)
+		if errors.Is(err, source.ErrLoginLost) { // a person logs in again
+			err = f.logIn(r.Context(), id, r.FormValue("url"), options)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(driver.Close)
+	client := func(args ...string) string {
+		suite := exec.CommandContext(t.Context(), command[0], append([]string{"--import", script(t, "node20.mjs")[1], command[1], "client",
+			"--command", strings.Join(append(script(t, "drive.mjs"), driver.URL), " ")}, args...)...)
+		text, err := suite.CombinedOutput()
+		return fmt.Sprintf("%s\n%v", text, err)
+	}
+
+	// A scope that is asked for with a 403 takes another login, with --scope.
+	text := client("--suite", "auth")
+	if n := strings.Count(text, "✓ auth/"); n != 13 || !strings.Contains(text, "✗ auth/scope-step-up: 11 passed, 1 failed") {
+		t.Errorf("%d scenarios pass, want all but one:\n%s", n, text)
+	}
+	for _, scenario := range []string{
+		"2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback", "resource-mismatch", "offline-access-scope", "offline-access-not-supported",
+		"authorization-server-migration", "iss-supported", "iss-not-advertised", "iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized", "metadata-issuer-mismatch",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			if text := client("--scenario", "auth/"+scenario); !strings.Contains(text, "OVERALL: PASSED") {
+				t.Error(text)
+			}
+		})
+	}
+}
