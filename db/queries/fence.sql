@@ -4,7 +4,7 @@ UPDATE fence f SET recovery_by = session_user, recovery_at = now();
 
 -- name: FenceCountLost :exec
 -- Counts the lost calls whose actions this database does not have.
-UPDATE fence f SET lost = (SELECT count(1) FROM lost_calls l WHERE NOT l.known);
+UPDATE fence f SET lost = (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending');
 
 -- name: FenceLock :exec
 -- Locks the fence: its next state follows from the one before. Claims do not wait.
@@ -30,7 +30,7 @@ SELECT
     count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
     (SELECT count(1) FROM lost_calls l WHERE l.known)::bigint AS recorded,
-    (SELECT count(1) FROM lost_calls l WHERE NOT l.known)::bigint AS lost,
+    (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')::bigint AS lost,
     (SELECT count(1) FROM workers w WHERE NOT w.ended)::bigint AS workers,
     (SELECT count(1) FROM workers w WHERE NOT w.ended AND NOT w.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,

@@ -1,10 +1,11 @@
 -- name: LostCallFind :many
--- Returns the lost calls of actions that proposers propose again.
+-- Returns the lost calls of actions that proposers propose again. A call whose outcome is
+-- pending had no effect.
 SELECT l.tenant_id, l.external_id, l.outcome, l.worker, l.called_at
 FROM lost_calls l
 JOIN (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@external_ids::text[]) AS external_id) r
     ON r.tenant_id = l.tenant_id AND r.external_id = l.external_id
-WHERE NOT l.known;
+WHERE NOT l.known AND l.outcome <> 'pending';
 
 -- name: LostCallPut :exec
 -- Records calls that were made and whose commits were lost, of tenants that are there.

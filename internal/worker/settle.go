@@ -132,6 +132,7 @@ func (p *Pipeline) write(ctx context.Context, commits *fence.Loop, batch []settl
 	for i := range batch {
 		rows[i] = batch[i].Settlement
 	}
+	p.guard.Ended(rows)
 	var settled []outbox.Lease
 	mark := commits.Next()
 	err := p.tx(ctx, func(tx pgx.Tx) error {
@@ -143,7 +144,6 @@ func (p *Pipeline) write(ctx context.Context, commits *fence.Loop, batch []settl
 	})
 	if err == nil && len(settled) > 0 {
 		commits.Confirm(mark)
-		p.guard.Settled(rows)
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
 		err = errors.Join(err, background.EnsurePartitions(ctx, p.db))

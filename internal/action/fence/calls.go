@@ -21,10 +21,19 @@ type call struct {
 	externalID, source, tool string
 	effect                   envelope.Effect
 	at                       time.Time
-	// outcome is that of the call, if it is settled; without the tool's answer.
+	// outcome is that of the call, if it ended; without the tool's answer.
 	outcome outbox.Settlement
-	settled bool
+	ended   bool
+	// told reports whether the call was reported to a database that lost commits.
+	told bool
 }
+
+// settles reports whether the outcome is one that settles the action.
+func (c *call) settles() bool { return c.ended && c.outcome.Status != envelope.StatusPending }
+
+// harmless reports whether a call that returned its action to the outbox may be made once
+// more under the key of another action.
+func (c *call) harmless() bool { return c.effect == envelope.EffectIdempotent || !c.outcome.Unsure }
 
 // calls are those of the last minutes, in the order of their starts.
 type calls struct {
@@ -57,40 +66,47 @@ func (g *Guard) Started(items []*outbox.Item, now time.Time) {
 	c.order = c.order[old:]
 }
 
-// Settled remembers the outcomes of calls. What returned to the outbox certainly had no
-// effect, or may be repeated, and is forgotten.
-func (g *Guard) Settled(batch []outbox.Settlement) {
+// Ended remembers the outcomes of calls, whether or not they are recorded: a database that
+// lost commits may have no lease that an outcome could settle. A call that returned its
+// action to the outbox and had no effect is forgotten.
+func (g *Guard) Ended(batch []outbox.Settlement) {
 	g.calls.mu.Lock()
 	defer g.calls.mu.Unlock()
 	for i := range batch {
 		made := g.calls.last[batch[i].Lease]
-		switch {
-		case made == nil:
-		case batch[i].Status == envelope.StatusPending:
+		if made == nil {
+			continue
+		}
+		made.outcome, made.ended = batch[i], true
+		made.outcome.Result, made.outcome.UnusedPermit, made.outcome.CloseBucketFor = nil, outbox.Permit{}, 0
+		if !made.settles() && made.harmless() && !made.told {
 			delete(g.calls.last, made.Lease)
-		default:
-			made.outcome, made.settled = batch[i], true
-			made.outcome.Result, made.outcome.UnusedPermit, made.outcome.CloseBucketFor = nil, outbox.Permit{}, 0
 		}
 	}
 }
 
-// made returns the calls that are remembered, the newest of each action.
-func (g *Guard) made() []call {
+// made returns the calls that are remembered, the newest of each action, and the number of
+// those that run. They are about to be reported.
+func (g *Guard) made() (all []call, running int) {
 	g.calls.mu.Lock()
 	defer g.calls.mu.Unlock()
 	newest := make(map[envelope.ActionID]int)
-	var all []call
 	for _, c := range g.calls.order {
 		if g.calls.last[c.Lease] != c {
 			continue
 		}
-		if at, ok := newest[c.Action]; ok {
-			all[at] = *c
-			continue
+		c.told = true
+		if !c.ended {
+			running++
 		}
-		newest[c.Action] = len(all)
-		all = append(all, *c)
+		at, ok := newest[c.Action]
+		switch {
+		case !ok:
+			newest[c.Action] = len(all)
+			all = append(all, *c)
+		case c.settles() || !c.ended || !c.harmless(): // else an earlier one may have had an effect
+			all[at] = *c
+		}
 	}
-	return all
+	return all, running
 }

@@ -58,9 +58,12 @@ type Guard struct {
 	// written what the state file holds.
 	seen  time.Time
 	shown string
-	// told is the database to which the process reported its calls.
-	told    uuid.UUID
-	written memory
+	// told is the database to which the process reported its calls, and done the one to
+	// which it did when none of them ran any more. lacks reports whether commits of the
+	// process were missing in it.
+	told, done uuid.UUID
+	lacks      bool
+	written    memory
 }
 
 // New returns the Guard of a process.
@@ -155,11 +158,10 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 		}
 		g.seen = r.now
 	}
-	if r.State == StateHeld && v.step != refuse && g.told != r.Database {
-		if err := g.tell(ctx, v.lost); err != nil {
+	if r.State == StateHeld && v.step != refuse && g.done != r.Database {
+		if err := g.tell(ctx, r.Database, v.lost); err != nil {
 			return "", err
 		}
-		g.told = r.Database
 	}
 	switch v.step {
 	case pass:
@@ -245,19 +247,41 @@ func (g *Guard) conclude(ctx context.Context, tx pgx.Tx, actor envelope.Actor, r
 }
 
 // tell reports to a held database which calls the process made, if commits of these are
-// missing, and that it has compared.
-func (g *Guard) tell(ctx context.Context, lost bool) error {
-	return postgres.InTx(ctx, g.db, postgres.Worker(), func(tx pgx.Tx) error {
+// missing, and that it has compared. It does so once more when no call runs any more: only
+// then are all outcomes known.
+func (g *Guard) tell(ctx context.Context, database uuid.UUID, lost bool) error {
+	if g.told != database {
+		g.lacks = false
+	}
+	g.lacks = g.lacks || lost // until the commits that follow hide it
+	made, running := g.made()
+	if !g.lacks {
+		made, running = nil, 0
+	}
+	if g.told == database && running > 0 {
+		return nil
+	}
+	err := postgres.InTx(ctx, g.db, postgres.Worker(), func(tx pgx.Tx) error {
 		if err := g.put(ctx, tx, 0, false, false, ""); err != nil {
 			return err
 		}
-		if made := g.made(); lost && len(made) > 0 {
+		if len(made) > 0 {
 			if err := g.report(ctx, tx, made); err != nil {
 				return err
 			}
 		}
+		if running > 0 {
+			return nil
+		}
 		return g.reported(ctx, tx)
 	})
+	if err != nil {
+		return err
+	}
+	if g.told = database; running == 0 {
+		g.done = database
+	}
+	return nil
 }
 
 // open lets the process claim.

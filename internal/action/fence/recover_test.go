@@ -1,7 +1,9 @@
 package fence_test
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,6 +109,63 @@ func TestASurvivorForgetsWhatARecoveredDatabaseLost(t *testing.T) {
 	f.is(fence.StateOpen)
 	f.commit()
 	f.is(fence.StateOpen)
+}
+
+// TestOutcomesThatComeLateAreReported has calls run while their claims are lost. Their
+// outcomes come when there is no lease that they could settle, or just before there is one.
+func TestOutcomesThatComeLateAreReported(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	fx.Queue(envelope.EffectOnce, 4)
+	items := fx.Claim(4)
+	f.is(fence.StateOpen)
+	f.commit()
+	calls := make([]*outbox.Item, len(items))
+	for i := range items {
+		items[i].ExternalID = "n-" + strconv.Itoa(i)
+		calls[i] = &items[i]
+	}
+	sent, returned, lost, lostReturned := items[0], items[1], items[2], items[3]
+	f.guard.Started(calls, time.Now())
+	f.exec("UPDATE outbox SET fence = 0, lease_until = NULL")
+	f.exec("DELETE FROM actions WHERE action_id = ANY ($1::uuid[])", []string{lost.Action.String(), lostReturned.Action.String()})
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = 0")
+	f.is(fence.StateHeld)
+	if p := prepare(fx); p.Silent != 1 || p.Lost != 2 {
+		t.Errorf("while calls run: %+v, want one silent worker and 2 lost calls", p)
+	}
+
+	f.guard.Ended([]outbox.Settlement{outboxtest.Sent(sent), outboxtest.Again(returned, 0), outboxtest.Sent(lost), outboxtest.Again(lostReturned, 0)})
+	f.exec("UPDATE worker_commits SET seq = 1") // an outcome was settled
+	f.is(fence.StateHeld)
+
+	if p := prepare(fx); p.Silent != 0 || p.Lost != 1 || p.Recorded != 2 {
+		t.Errorf("after their ends: %+v, want no silent worker, 1 lost call and 2 recorded", p)
+	}
+	if got := fx.View(sent.Action).Envelope.Result.Status; got != envelope.StatusSent {
+		t.Errorf("the action that was sent is %s", got)
+	}
+	if n := outboxtest.One[int64](fx, "SELECT count(1) FROM outbox WHERE status = 'pending' AND lease_until IS NULL AND action_id = $1", returned.Action.String()); n != 1 {
+		t.Error("the action whose call had no effect is not due")
+	}
+	fx.As(postgres.Worker(), func(tx pgx.Tx) error {
+		found, err := fence.FindLost(t.Context(), tx, items)
+		if _, ok := found[lost.Action]; !ok || len(found) != 1 {
+			t.Errorf("FindLost() = %v, want the call that was sent", found)
+		}
+		return err
+	})
+}
+
+// prepare returns what a recovery would do.
+func prepare(fx outboxtest.Fixture) (p fence.Plan) {
+	fx.As(postgres.Admin(), func(tx pgx.Tx) (err error) {
+		p, err = fence.Recovery{}.Prepare(context.Background(), tx)
+		return err
+	})
+	return p
 }
 
 func TestASilentWorkerLeavesActionsUnknown(t *testing.T) {

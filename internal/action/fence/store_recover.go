@@ -127,7 +127,7 @@ func FindLost(ctx context.Context, tx pgx.Tx, items []outbox.Item) (map[envelope
 
 // report records the calls that a process made and whose commits may be missing: those
 // whose actions are here are settled again, or marked as started; of the others, proposals
-// with the same external id are not sent again.
+// with the same external id are not sent again, unless the call certainly had no effect.
 func (g *Guard) report(ctx context.Context, tx pgx.Tx, calls []call) error {
 	q := dbsqlc.New()
 	p := &dbsqlc.LostCallPutParams{Worker: g.cfg.Name}
@@ -137,12 +137,20 @@ func (g *Guard) report(ctx context.Context, tx pgx.Tx, calls []call) error {
 		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(c.Tenant)), append(p.ActionIds, uuid.UUID(c.Action))
 		p.ExternalIds, p.SourceIds, p.ToolNames = append(p.ExternalIds, c.externalID), append(p.SourceIds, c.source), append(p.ToolNames, c.tool)
 		p.Effects, p.CalledAts = append(p.Effects, string(c.effect)), append(p.CalledAts, c.at)
-		p.Outcomes, p.Codes, p.ProviderIds = append(p.Outcomes, string(c.outcome.Status)), append(p.Codes, c.outcome.Code), append(p.ProviderIds, c.outcome.ProviderID)
-		again.TenantIds, again.ActionIds = append(again.TenantIds, uuid.UUID(c.Tenant)), append(again.ActionIds, uuid.UUID(c.Action))
-		again.Fences, again.Once = append(again.Fences, c.Fence), append(again.Once, c.effect == envelope.EffectOnce)
-		if c.settled {
+		outcome := c.outcome.Status
+		returned := c.ended && !c.settles()
+		if returned && !c.harmless() {
+			outcome = "" // not known
+		}
+		p.Outcomes, p.Codes, p.ProviderIds = append(p.Outcomes, string(outcome)), append(p.Codes, c.outcome.Code), append(p.ProviderIds, c.outcome.ProviderID)
+		if c.ended {
 			ended = append(ended, c.outcome)
 		}
+		if returned {
+			continue // it has a lease only if it was reported before
+		}
+		again.TenantIds, again.ActionIds = append(again.TenantIds, uuid.UUID(c.Tenant)), append(again.ActionIds, uuid.UUID(c.Action))
+		again.Fences, again.Once = append(again.Fences, c.Fence), append(again.Once, c.effect == envelope.EffectOnce)
 	}
 	if err := q.OutboxReassert(ctx, tx, again); err != nil {
 		return err

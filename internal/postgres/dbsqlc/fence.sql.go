@@ -24,7 +24,7 @@ func (q *Queries) FenceAskRecovery(ctx context.Context, db DBTX) error {
 }
 
 const fenceCountLost = `-- name: FenceCountLost :exec
-UPDATE fence f SET lost = (SELECT count(1) FROM lost_calls l WHERE NOT l.known)
+UPDATE fence f SET lost = (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')
 `
 
 // Counts the lost calls whose actions this database does not have.
@@ -68,7 +68,7 @@ SELECT
     count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
     (SELECT count(1) FROM lost_calls l WHERE l.known)::bigint AS recorded,
-    (SELECT count(1) FROM lost_calls l WHERE NOT l.known)::bigint AS lost,
+    (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')::bigint AS lost,
     (SELECT count(1) FROM workers w WHERE NOT w.ended)::bigint AS workers,
     (SELECT count(1) FROM workers w WHERE NOT w.ended AND NOT w.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,

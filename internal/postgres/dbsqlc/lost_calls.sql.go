@@ -18,7 +18,7 @@ SELECT l.tenant_id, l.external_id, l.outcome, l.worker, l.called_at
 FROM lost_calls l
 JOIN (SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::text[]) AS external_id) r
     ON r.tenant_id = l.tenant_id AND r.external_id = l.external_id
-WHERE NOT l.known
+WHERE NOT l.known AND l.outcome <> 'pending'
 `
 
 type LostCallFindParams struct {
@@ -34,7 +34,8 @@ type LostCallFindRow struct {
 	CalledAt   time.Time
 }
 
-// Returns the lost calls of actions that proposers propose again.
+// Returns the lost calls of actions that proposers propose again. A call whose outcome is
+// pending had no effect.
 func (q *Queries) LostCallFind(ctx context.Context, db DBTX, arg *LostCallFindParams) ([]LostCallFindRow, error) {
 	rows, err := db.Query(ctx, lostCallFind, arg.TenantIds, arg.ExternalIds)
 	if err != nil {
