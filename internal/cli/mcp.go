@@ -16,25 +16,23 @@ import (
 // mcpCommand returns the command that serves an MCP client over standard input and
 // output.
 func mcpCommand(a *command.App) *cobra.Command {
-	return command.New(a, "mcp", command.NoArguments(), func(ctx context.Context, _ *client.Client, _ []string) error { return runMCP(ctx, a) })
-}
-
-func runMCP(ctx context.Context, a *command.App) error {
-	token := a.Token
-	if token == "" {
-		var err error
-		if token, err = a.LoggedIn(ctx); err != nil {
+	return command.New(a, "mcp", command.NoArguments(), func(ctx context.Context, _ *client.Client, _ []string) (err error) {
+		token := a.Token
+		if token == "" {
+			token, err = a.LoggedIn(ctx)
+		}
+		if err == nil && token == "" {
+			err = errors.New("no token: put an agent's token into " + command.TokenEnv + "; `countersign token create` makes one")
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if token == "" {
-		return errors.New("no token: put an agent's token into " + command.TokenEnv + "; `countersign token create` makes one")
-	}
-	err := mcpserver.Bridge(ctx, mcpserver.BridgeConfig{
-		URL: strings.TrimSuffix(a.URL, "/") + "/mcp", Token: token, Version: telemetry.Version(), In: a.In, Out: a.Out,
+		err = mcpserver.Bridge(ctx, mcpserver.BridgeConfig{
+			URL: strings.TrimSuffix(a.URL, "/") + "/mcp", Token: token, Version: telemetry.Version(), In: a.In, Out: a.Out,
+		})
+		if errors.Is(err, mcpserver.ErrBridgeToken) {
+			return errors.New("the API does not take the token in " + command.TokenEnv + "; `countersign token create` makes one")
+		}
+		return err
 	})
-	if errors.Is(err, mcpserver.ErrBridgeToken) {
-		return errors.New("the API does not take the token in " + command.TokenEnv + "; `countersign token create` makes one")
-	}
-	return err
 }

@@ -209,19 +209,11 @@ func (c *Worker) variables() []variable {
 // Triage is the configuration of the command triage.
 type Triage struct {
 	logged
-	// DatabaseURL may contain a password. Its login is bound to a tenant.
-	DatabaseURL string
-	MaxConns    int32
-	Pooled      bool
+	// Shared has no SecretKey, and the database login is bound to a tenant.
+	Shared
 	// Key is empty, or 32 bytes in base64. It decrypts the passwords of
 	// accounts.
 	Key      string
-	LogLevel slog.Level
-	// MetricsListen is the address of a listener for metrics and probes, or
-	// empty.
-	MetricsListen string
-	// OTLP is the base URL of a collector, or empty.
-	OTLP     string
 	Accounts int
 	Lease    time.Duration
 	// DNS enables lookups of senders' keys and policies.
@@ -248,16 +240,8 @@ func (c *Triage) usage() string { return triageUsage }
 
 func (c *Triage) variables() []variable {
 	// Triage does not have the key for credentials of sources.
-	shared := &Shared{}
-	all := slices.DeleteFunc(shared.variables("10", 4), func(v variable) bool { return v.name == prefix+"SECRET_KEY" })
-	for i, bound := range map[string]func(string) error{
-		"DATABASE_URL": database(&c.DatabaseURL), prefix + "DB_MAX_CONNS": number(&c.MaxConns, 4, 1000), prefix + "DB_POOLED": boolean(&c.Pooled),
-		prefix + "LOG_LEVEL": level(&c.LogLevel), prefix + "METRICS_LISTEN": address(&c.MetricsListen), "OTEL_EXPORTER_OTLP_ENDPOINT": collector(&c.OTLP),
-	} {
-		at := slices.IndexFunc(all, func(v variable) bool { return v.name == i })
-		all[at].parse = bound
-	}
-	return slices.Concat(all, []variable{
+	shared := slices.DeleteFunc(c.Shared.variables("10", 4), func(v variable) bool { return v.name == prefix+"SECRET_KEY" })
+	return slices.Concat(shared, []variable{
 		{name: prefix + "TRIAGE_KEY", parse: secretKey(&c.Key), shown: isSet,
 			about: "decrypts the passwords of mail accounts: 32 bytes in base64, the same for api and triage (openssl rand -base64 32)"},
 		{name: prefix + "TRIAGE_ACCOUNTS", standard: "20", parse: number(&c.Accounts, 1, 1000), about: "accounts that are read at once, 1 to 1000"},

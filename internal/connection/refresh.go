@@ -43,11 +43,8 @@ func NewRefresher(db postgres.Begins, cache *settings.Cache, pool *Pool, log *sl
 // listing are skipped, so calls may overlap.
 func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	const limit, atOnce = 200, 8
-	var stale []catalog.StaleSource
-	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
-		var err error
-		stale, err = catalog.Stale(ctx, tx, age.Seconds(), limit)
-		return err
+	stale, err := postgres.InTxReturning(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) ([]catalog.StaleSource, error) {
+		return catalog.Stale(ctx, tx, age.Seconds(), limit)
 	})
 	if err != nil {
 		return err

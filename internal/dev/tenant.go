@@ -80,16 +80,13 @@ func (e *Environment) newDemonstrationTenant(ctx context.Context, runID string) 
 
 // ensureTenant makes a tenant, unless it exists.
 func (e *Environment) ensureTenant(ctx context.Context, name string) (t tenant, err error) {
-	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		t.id, err = identity.NewTenant(ctx, tx, name)
-		return err
-	})
+	find := func(by func(context.Context, pgx.Tx, string) (envelope.TenantID, error)) (envelope.TenantID, error) {
+		return postgres.InTxReturning(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (envelope.TenantID, error) { return by(ctx, tx, name) })
+	}
+	t.id, err = find(identity.NewTenant)
 	t.made = err == nil
 	if errors.Is(err, fault.Conflict) {
-		err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-			t.id, err = identity.TenantByName(ctx, tx, name)
-			return err
-		})
+		t.id, err = find(identity.TenantByName)
 	}
 	return t, err
 }

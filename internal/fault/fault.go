@@ -98,12 +98,7 @@ func WrapCoded[C ~string](cause error, code C, kind Kind, format string, args ..
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: string(code), Cause: cause}
 }
 
-// Limit is New for Limited with a wait.
-func Limit(after time.Duration, format string, args ...any) error {
-	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: after}
-}
-
-// Exceeded is Limit for a caller that has reached a quota.
+// Exceeded is New for Limited, for a caller that has reached a quota.
 func Exceeded(q Quota, format string, args ...any) error {
 	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: q.Reset, Quota: &q}
 }

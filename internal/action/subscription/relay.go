@@ -125,7 +125,7 @@ func (r *Relay) relay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	}
 	for _, name := range tools {
 		if _, ok := current.Tool(policy.Key{Source: s.Source, Action: name}); !ok {
-			return nil, fault.Limit(listingPause, "the source has not listed the tool %s", name)
+			return nil, &fault.Error{Kind: fault.Limited, Text: "the source has not listed the tool " + name, After: listingPause}
 		}
 	}
 	if _, ok := current.Limits.Bucket(s.Bucket); !ok {

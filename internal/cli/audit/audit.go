@@ -17,7 +17,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // Command returns the command audit.
@@ -82,16 +81,12 @@ func open(ctx context.Context, a *command.App, tenant string) (auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &localAuditor{pool: pool}
-	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		l.tenant, err = identity.TenantByName(ctx, tx, tenant)
-		return err
-	})
+	id, err := command.Tenant(ctx, pool, tenant)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	return l, nil
+	return &localAuditor{pool: pool, tenant: id}, nil
 }
 
 // remoteAuditor asks the API.

@@ -163,7 +163,8 @@ func (v *verification) chain(ctx context.Context) error {
 		report.Join(part)
 		v.begun, more, v.at.checkpoint = true, part.Next != 0, part.Next
 		if more {
-			v.tellChain()
+			v.a.Progress(map[string]any{"checkpoint_no": v.at.checkpoint, "events": v.result.Covered},
+				"%d events verified, up to checkpoint %d", v.result.Covered, v.at.checkpoint)
 		}
 	}
 	if has := report.KnownHead; has != nil && known.Checkpoint != 0 && has.Checkpoint != known.Checkpoint {
@@ -198,11 +199,6 @@ func (v *verification) rows(ctx context.Context) error {
 
 // tellEvery is after how many events and actions progress is told.
 const tellEvery = 100_000
-
-func (v *verification) tellChain() {
-	v.a.Progress(map[string]any{"checkpoint_no": v.at.checkpoint, "events": v.result.Covered},
-		"%d events verified, up to checkpoint %d", v.result.Covered, v.at.checkpoint)
-}
 
 func (v *verification) tellRows(r audit.RowsReport) {
 	v.at.part = r.Part

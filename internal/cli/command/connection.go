@@ -42,16 +42,17 @@ func (a *App) InDatabase(ctx context.Context, tenant string, do func(ctx context
 	var id envelope.TenantID
 	scope := postgres.Admin()
 	if tenant != "" {
-		err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-			id, err = identity.TenantByName(ctx, tx, tenant)
-			return err
-		})
-		if err != nil {
+		if id, err = Tenant(ctx, pool, tenant); err != nil {
 			return fmt.Errorf("%w; `countersign tenant create` makes one", err)
 		}
 		scope = postgres.API(id)
 	}
 	return postgres.InTx(ctx, pool, scope, func(tx pgx.Tx) error { return do(ctx, tx, id) })
+}
+
+// Tenant returns the id of the tenant with a name.
+func Tenant(ctx context.Context, db postgres.Begins, name string) (envelope.TenantID, error) {
+	return postgres.InTxReturning(ctx, db, postgres.Admin(), func(tx pgx.Tx) (envelope.TenantID, error) { return identity.TenantByName(ctx, tx, name) })
 }
 
 // OpenDatabase returns a pool of one open connection to the database of

@@ -58,7 +58,7 @@ func run(ctx context.Context, a *command.App, c *client.Client, f simulation) er
 	for tool, risk := range f.risks {
 		f.Overrides = append(f.Overrides, wire.SimulatedOverride{Tool: tool, Risk: risk})
 	}
-	sum := newSummary(f.examples)
+	sum := &summary{most: f.examples, counts: make(map[wire.SimulationCount]int), Counts: []wire.SimulationCount{}}
 	stopped := simulatePages(ctx, a, c, f.Simulation, sum)
 	if p, ok := errors.AsType[*client.Problem](stopped); ok && len(p.Errors) > 0 {
 		for i := range p.Errors {
@@ -126,10 +126,6 @@ type summary struct {
 	counts   map[wire.SimulationCount]int
 	most     int
 	examples []wire.SimulationDifference
-}
-
-func newSummary(examples int) *summary {
-	return &summary{most: examples, counts: make(map[wire.SimulationCount]int), Counts: []wire.SimulationCount{}}
 }
 
 // add adds a page.

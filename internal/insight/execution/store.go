@@ -263,11 +263,8 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (done bool, err error) {
 	const most = 5000
 	for more() {
-		var n int64
-		err := postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
-			var err error
-			n, err = dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: dryRunDays, Most: most})
-			return err
+		n, err := postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int64, error) {
+			return dbsqlc.New().DryRunPrune(ctx, tx, &dbsqlc.DryRunPruneParams{Days: dryRunDays, Most: most})
 		})
 		if err != nil {
 			return false, fmt.Errorf("prune dry runs: %w", err)

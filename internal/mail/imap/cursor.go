@@ -2,7 +2,6 @@ package imap
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -21,14 +20,10 @@ type cursor struct {
 	Digest *listing.Digest `json:"digest,omitempty"`
 }
 
-func parseCursor(text mailbox.Cursor) (c cursor, err error) {
-	if len(text) == 0 {
-		return cursor{Next: 1}, nil
-	}
-	if err := json.Unmarshal(text, &c); err != nil || c.Validity == 0 || c.Next == 0 {
-		return cursor{}, fmt.Errorf("cursor of an IMAP folder: %w", mailbox.ErrInvalid)
-	}
-	return c, nil
+func parseCursor(text mailbox.Cursor) (cursor, error) {
+	c, err := mailbox.ParseCursor(text, "an IMAP folder", func(c cursor) bool { return c.Validity != 0 && c.Next != 0 })
+	c.Next = max(c.Next, 1)
+	return c, err
 }
 
 func (c cursor) text() (mailbox.Cursor, error) {
@@ -42,12 +37,6 @@ type olderCursor struct {
 	Before   imap.UID `json:"before"`
 }
 
-func parseOlder(text mailbox.Cursor) (c olderCursor, err error) {
-	if len(text) == 0 {
-		return olderCursor{}, nil
-	}
-	if err := json.Unmarshal(text, &c); err != nil || c.Validity == 0 || c.Before == 0 {
-		return olderCursor{}, fmt.Errorf("cursor of older messages: %w", mailbox.ErrInvalid)
-	}
-	return c, nil
+func parseOlder(text mailbox.Cursor) (olderCursor, error) {
+	return mailbox.ParseCursor(text, "older messages", func(c olderCursor) bool { return c.Validity != 0 && c.Before != 0 })
 }

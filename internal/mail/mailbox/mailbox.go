@@ -9,6 +9,7 @@ package mailbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -70,6 +71,18 @@ type Item struct {
 // Cursor is the position in a folder. Only a Reader of the same kind can read
 // it. The zero value is before everything.
 type Cursor json.RawMessage
+
+// ParseCursor decodes the position of a folder of some kind; the zero Cursor is the
+// zero T. The error is ErrInvalid unless the position is valid.
+func ParseCursor[T any](text Cursor, kind string, valid func(T) bool) (position T, err error) {
+	if len(text) == 0 {
+		return position, nil
+	}
+	if err := json.Unmarshal(text, &position); err != nil || !valid(position) {
+		return position, fmt.Errorf("cursor of %s: %w", kind, ErrInvalid)
+	}
+	return position, nil
+}
 
 // Changes holds the changes of a folder since a cursor.
 type Changes struct {

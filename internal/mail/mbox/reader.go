@@ -122,14 +122,8 @@ type cursor struct {
 	Digest string `json:"digest"`
 }
 
-func parse(text mailbox.Cursor) (c cursor, err error) {
-	if len(text) == 0 {
-		return c, nil
-	}
-	if err := json.Unmarshal(text, &c); err != nil || c.Offset < 0 {
-		return c, fmt.Errorf("cursor of an mbox: %w", mailbox.ErrInvalid)
-	}
-	return c, nil
+func parse(text mailbox.Cursor) (cursor, error) {
+	return mailbox.ParseCursor(text, "an mbox", func(c cursor) bool { return c.Offset >= 0 })
 }
 
 func (f *file) cursor(offset int64) (mailbox.Cursor, error) {

@@ -126,8 +126,9 @@ type Subject struct {
 // Filter selects the actions whose events a caller receives: those that the
 // caller may see and asked for.
 type Filter struct {
-	by      identity.Principal
-	session string
+	by identity.Principal
+	// Session restricts it to the actions of a session; "" is every session.
+	Session string
 	// tools are sets of patterns. In each set one pattern must cover the tool.
 	tools [][]policy.Key
 }
@@ -142,10 +143,6 @@ func NewFilter(by identity.Principal) (*Filter, error) {
 	}
 	return f, f.Tools(by.Tools...)
 }
-
-// Session restricts the filter to the actions of a session; "" is every
-// session.
-func (f *Filter) Session(session string) { f.session = session }
 
 // Tools restricts the filter to actions whose tool matches one of the
 // patterns.
@@ -164,12 +161,12 @@ func (f *Filter) Tools(texts ...string) error {
 // PassesAll reports whether every action passes, so that subjects need not be
 // read.
 func (f *Filter) PassesAll() bool {
-	return f.by.Role != identity.RoleAgent && f.session == "" && len(f.tools) == 0
+	return f.by.Role != identity.RoleAgent && f.Session == "" && len(f.tools) == 0
 }
 
 // Passes reports whether an action passes.
 func (f *Filter) Passes(of Subject) bool {
-	if !SeesSession(f.by, of.Session) || f.session != "" && of.Session != f.session {
+	if !SeesSession(f.by, of.Session) || f.Session != "" && of.Session != f.Session {
 		return false
 	}
 	for _, patterns := range f.tools {

@@ -16,13 +16,9 @@ import (
 
 // readEvents reads the next events behind a place, up to readAtOnce.
 func readEvents(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, after audit.Position) ([]audit.Stored, error) {
-	var events []audit.Stored
-	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
-		var err error
-		events, err = audit.Read(ctx, tx, tenant, after, readAtOnce)
-		return err
+	return postgres.InTxReturning(ctx, db, postgres.API(tenant), func(tx pgx.Tx) ([]audit.Stored, error) {
+		return audit.Read(ctx, tx, tenant, after, readAtOnce)
 	})
-	return events, err
 }
 
 // subjectsOf reads the sessions and tools of the actions that events are about.

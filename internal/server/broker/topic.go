@@ -174,11 +174,8 @@ func (b *Broker) needsEvents(t *topic) bool {
 
 // begin finds the last event before the topic's first user.
 func (b *Broker) begin(ctx context.Context, t *topic) error {
-	var at audit.Position
-	err := postgres.InTx(ctx, b.db, postgres.API(t.tenant), func(tx pgx.Tx) error {
-		var err error
-		at, err = audit.Latest(ctx, tx, t.tenant)
-		return err
+	at, err := postgres.InTxReturning(ctx, b.db, postgres.API(t.tenant), func(tx pgx.Tx) (audit.Position, error) {
+		return audit.Latest(ctx, tx, t.tenant)
 	})
 	if err != nil {
 		return err

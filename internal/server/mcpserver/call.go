@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -58,7 +59,7 @@ func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
 	by := access.Submitter(ts.by)
 	by.Awaited = ts.cfg.Wait > 0
 	if from := ts.requestContext(req.Extra); from != nil {
-		by.Origin = request.MCPOrigin(from)
+		by.Origin = request.Origin(from, execution.ViaMCP)
 	}
 	return by
 }

@@ -64,7 +64,13 @@ func New(cfg Config) (*rest.Source, error) {
 		a.authorization = rest.NewSecret("Bearer " + cfg.Token.Reveal())
 	}
 	a.at, _ = base.URL(nil)
-	return rest.ParseSource(a.client, document, a.run())
+	return rest.ParseSource(a.client, document, map[string]rest.Run{
+		ToolIssueCreate:   a.create(mutateIssueCreate, queryIssue),
+		ToolIssueUpdate:   a.update,
+		ToolIssueGet:      a.read(queryIssue),
+		ToolCommentCreate: a.create(mutateCommentCreate, queryComment),
+		ToolTeamList:      a.read(queryTeams),
+	})
 }
 
 // ask sends one operation.
@@ -93,16 +99,13 @@ func (a *api) read(query string) rest.Run {
 	}
 }
 
-// update returns a function that runs a mutation with the argument "id" separate
-// from the others.
-func (a *api) update(mutation string) rest.Run {
-	return func(ctx context.Context, call source.Call) source.Observation {
-		input := rest.Fields(call.Args)
-		id := input["id"]
-		delete(input, "id")
-		got, o := a.ask(ctx, mutation, map[string]any{"id": id, "input": input})
-		return got.changed(o)
-	}
+// update changes an issue, with the argument "id" separate from the others.
+func (a *api) update(ctx context.Context, call source.Call) source.Observation {
+	input := rest.Fields(call.Args)
+	id := input["id"]
+	delete(input, "id")
+	got, o := a.ask(ctx, mutateIssueUpdate, map[string]any{"id": id, "input": input})
+	return got.changed(o)
 }
 
 // create returns a function that runs a mutation under the id derived from the

@@ -2,8 +2,6 @@ package linear
 
 import (
 	_ "embed"
-
-	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
 // The tools. Arguments have the names of Linear's inputs.
@@ -35,14 +33,3 @@ const (
 //
 //go:embed tools.json
 var document []byte
-
-// run returns the functions that call the tools.
-func (a *api) run() map[string]rest.Run {
-	return map[string]rest.Run{
-		ToolIssueCreate:   a.create(mutateIssueCreate, queryIssue),
-		ToolIssueUpdate:   a.update(mutateIssueUpdate),
-		ToolIssueGet:      a.read(queryIssue),
-		ToolCommentCreate: a.create(mutateCommentCreate, queryComment),
-		ToolTeamList:      a.read(queryTeams),
-	}
-}

@@ -278,7 +278,7 @@ func (c *Catalog) SnapshotRule(key policy.Key) (SnapshotRule, bool) {
 func (c *Catalog) Resolve(named envelope.Tool, within []string) (*Tool, error) {
 	found, err := c.resolve(named, func(t *Tool) bool { return c.sources[t.Key.Source].Enabled && t.Within(within) })
 	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok && within != nil && broken.Fields[0].Rule != envelope.RuleRequired {
-		err = errUnknownTool()
+		err = check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see their names")
 	}
 	return found, err
 }
@@ -293,12 +293,6 @@ const (
 // source.
 func Unknown(f envelope.FieldError) bool {
 	return f.Rule == ruleUnknownTool || f.Rule == ruleUnknownSource
-}
-
-// errUnknownTool returns the error for a tool that does not exist for the
-// caller.
-func errUnknownTool() error {
-	return check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see their names")
 }
 
 // Within reports whether one of the patterns covers the tool; nil covers all

@@ -120,10 +120,8 @@ func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now
 	if err != nil {
 		return Principal{}, time.Time{}, err
 	}
-	var p tenantProvider
-	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
-		p, err = providerOf(ctx, tx, token.claims.issuer, token.claims.audience)
-		return err
+	p, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (tenantProvider, error) {
+		return providerOf(ctx, tx, token.claims.issuer, token.claims.audience)
 	})
 	if err != nil {
 		return Principal{}, time.Time{}, err
@@ -136,10 +134,8 @@ func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now
 	if err != nil {
 		return Principal{}, time.Time{}, err
 	}
-	var who Principal
-	err = postgres.InTx(ctx, a.db, postgres.API(p.tenant), func(tx pgx.Tx) (err error) {
-		who, err = logIn(ctx, tx, p, token.claims)
-		return err
+	who, err := postgres.InTxReturning(ctx, a.db, postgres.API(p.tenant), func(tx pgx.Tx) (Principal, error) {
+		return logIn(ctx, tx, p, token.claims)
 	})
 	if err == nil && who.Role == "" {
 		err = errNoRole

@@ -47,21 +47,18 @@ func Sweep(ctx context.Context, db postgres.Begins, more func() bool) (bool, err
 }
 
 // inTx calls do in a transaction. The error begins with what, the operation.
-func (s *sweep) inTx(ctx context.Context, what string, do func(tx pgx.Tx) error) error {
-	if err := postgres.InTx(ctx, s.db, postgres.Worker(), do); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+func inTx[T any](ctx context.Context, s *sweep, what string, do func(tx pgx.Tx) (T, error)) (T, error) {
+	value, err := postgres.InTxReturning(ctx, s.db, postgres.Worker(), do)
+	if err != nil {
+		return value, fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return value, nil
 }
 
 // actions deletes ended actions with their attempts.
 func (s *sweep) actions(ctx context.Context) error {
 	for s.more() {
-		var old []oldAction
-		err := s.inTx(ctx, "find old actions", func(tx pgx.Tx) (err error) {
-			old, err = oldActions(ctx, tx)
-			return err
-		})
+		old, err := inTx(ctx, s, "find old actions", func(tx pgx.Tx) ([]oldAction, error) { return oldActions(ctx, tx) })
 		if err != nil {
 			return err
 		}
@@ -80,14 +77,11 @@ func (s *sweep) prune(ctx context.Context, old []oldAction) (all int64, err erro
 		if !s.more() {
 			break
 		}
-		err := s.inTx(ctx, "delete old actions", func(tx pgx.Tx) error {
-			pruned, err := pruneActions(ctx, tx, part)
-			all += pruned
-			return err
-		})
+		pruned, err := inTx(ctx, s, "delete old actions", func(tx pgx.Tx) (int64, error) { return pruneActions(ctx, tx, part) })
 		if err != nil {
 			return all, err
 		}
+		all += pruned
 	}
 	return all, nil
 }
@@ -95,12 +89,9 @@ func (s *sweep) prune(ctx context.Context, old []oldAction) (all int64, err erro
 // events deletes events whose checkpoints are older than the settings.
 func (s *sweep) events(ctx context.Context) error {
 	return s.eachTenant(ctx, deletingEvents, func(tenant envelope.TenantID) error {
-		for pruned := int64(1); pruned > 0 && s.more(); {
-			err := s.inTx(ctx, "delete old events of tenant "+tenant.String(), func(tx pgx.Tx) (err error) {
-				pruned, err = audit.Prune(ctx, tx, tenant, chunk)
-				return err
-			})
-			if err != nil {
+		for s.more() {
+			pruned, err := inTx(ctx, s, "delete old events of tenant "+tenant.String(), func(tx pgx.Tx) (int64, error) { return audit.Prune(ctx, tx, tenant, chunk) })
+			if err != nil || pruned == 0 {
 				return err
 			}
 		}
@@ -110,12 +101,9 @@ func (s *sweep) events(ctx context.Context) error {
 
 // partitions drops the empty partitions.
 func (s *sweep) partitions(ctx context.Context) error {
-	for dropped := true; dropped && s.more(); {
-		err := s.inTx(ctx, "drop a partition", func(tx pgx.Tx) (err error) {
-			dropped, err = dropPartition(ctx, tx)
-			return err
-		})
-		if err != nil {
+	for s.more() {
+		dropped, err := inTx(ctx, s, "drop a partition", func(tx pgx.Tx) (bool, error) { return dropPartition(ctx, tx) })
+		if err != nil || !dropped {
 			return err
 		}
 	}
@@ -125,7 +113,8 @@ func (s *sweep) partitions(ctx context.Context) error {
 // reports reports the amount of old data to each tenant once a day.
 func (s *sweep) reports(ctx context.Context) error {
 	return s.eachTenant(ctx, unchecked, func(tenant envelope.TenantID) error {
-		return s.inTx(ctx, "check for old data of tenant "+tenant.String(), func(tx pgx.Tx) error { return checkTenant(ctx, tx, tenant) })
+		_, err := inTx(ctx, s, "check for old data of tenant "+tenant.String(), func(tx pgx.Tx) (any, error) { return nil, checkTenant(ctx, tx, tenant) })
+		return err
 	})
 }
 
@@ -133,11 +122,7 @@ func (s *sweep) reports(ctx context.Context) error {
 func (s *sweep) eachTenant(ctx context.Context, page func(context.Context, pgx.Tx, envelope.TenantID) ([]envelope.TenantID, error), do func(envelope.TenantID) error) error {
 	var failed error
 	for after := (envelope.TenantID{}); s.more(); {
-		var tenants []envelope.TenantID
-		err := s.inTx(ctx, "list tenants", func(tx pgx.Tx) (err error) {
-			tenants, err = page(ctx, tx, after)
-			return err
-		})
+		tenants, err := inTx(ctx, s, "list tenants", func(tx pgx.Tx) ([]envelope.TenantID, error) { return page(ctx, tx, after) })
 		if err != nil {
 			return errors.Join(failed, err)
 		}

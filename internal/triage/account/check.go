@@ -218,7 +218,7 @@ func checkSettings(s decide.Settings, p *check.Problems) {
 	}
 	for _, cohort := range slices.Sorted(maps.Keys(s.Levels)) {
 		at := "/settings/levels" + check.Pointer(string(cohort))
-		if !slices.Contains(cohorts(), cohort) {
+		if !slices.Contains(decide.Cohorts(), cohort) {
 			p.Add(at, check.RuleUnknown, "unknown cohort")
 		}
 		if level := s.Levels[cohort]; level < decide.L0 || level > decide.L5 {
@@ -276,10 +276,4 @@ func (c Connection) port() int {
 		return 993
 	}
 	return 143
-}
-
-func cohorts() []decide.Cohort {
-	return []decide.Cohort{
-		decide.VIP, decide.FirstContact, decide.Newsletters, decide.Social, decide.Transactional, decide.IntraOrg, decide.CrossOrg, decide.Default,
-	}
 }

@@ -100,17 +100,17 @@ func actRows() map[classify.Act]map[group]actRow {
 func (s *state) understand() {
 	p, d := s.facts.Prediction, &s.decision
 	d.Act, s.act = p.Act, share(p.ActConfidence)
-	if !slices.Contains(acts(), d.Act) {
+	if !slices.Contains(classify.HeadAct.Classes(), string(d.Act)) {
 		d.Act, s.act = classify.FYI, 0
 	}
 	s.step("act", "", string(d.Act), sureness(s.act))
 	d.Category, s.category = p.Category, share(p.CategoryConfidence)
-	if !slices.Contains(categories(), d.Category) {
+	if !slices.Contains(classify.HeadCategory.Classes(), string(d.Category)) {
 		d.Category, s.category = classify.Primary, 0
 	}
 	s.step("category", "", string(d.Category), sureness(s.category))
 	d.Priority = p.Priority
-	if !slices.Contains(priorities(), d.Priority) {
+	if !slices.Contains(classify.HeadPriority.Classes(), string(d.Priority)) {
 		d.Priority = classify.ForInfo
 	}
 	s.step("priority", "", string(d.Priority), fmt.Sprintf("the models' score of its need for attention is %.2f", s.attention()))
@@ -119,24 +119,6 @@ func (s *state) understand() {
 func sureness(p float64) string { return fmt.Sprintf("the models' confidence is %.2f", p) }
 
 func needsOwner(p classify.Priority) bool { return p == classify.Urgent || p == classify.NeedsResponse }
-
-func acts() []classify.Act {
-	return []classify.Act{
-		classify.Request, classify.Deliver, classify.FYI, classify.Propose, classify.Meet, classify.Commit, classify.Amend,
-	}
-}
-
-func categories() []classify.Category {
-	return []classify.Category{
-		classify.Primary, classify.Newsletters, classify.Notifications, classify.Promotions, classify.Receipts, classify.Social,
-	}
-}
-
-func priorities() []classify.Priority {
-	return []classify.Priority{
-		classify.Urgent, classify.NeedsResponse, classify.ForInfo, classify.Promotional, classify.Personal,
-	}
-}
 
 // share returns a probability, or 0 if it is invalid.
 func share(p float64) float64 {

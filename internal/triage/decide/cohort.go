@@ -77,6 +77,15 @@ func cohorts() []cohortRow {
 	}
 }
 
+// Cohorts returns all cohorts in order of precedence.
+func Cohorts() []Cohort {
+	var all []Cohort
+	for _, row := range cohorts() {
+		all = append(all, row.cohort)
+	}
+	return all
+}
+
 // defaultLevel returns the level of a cohort that the owner has not set.
 func defaultLevel(c Cohort) Level {
 	for _, row := range cohorts() {

@@ -102,6 +102,13 @@ func (r actRow) words() string {
 	return strings.Join(words, ", ")
 }
 
+// acts are all acts, in the order of the document.
+func acts() []classify.Act {
+	return []classify.Act{
+		classify.Request, classify.Deliver, classify.FYI, classify.Propose, classify.Meet, classify.Commit, classify.Amend,
+	}
+}
+
 func TestDocumentHasTheTables(t *testing.T) {
 	t.Parallel()
 	documenttest.Has(t, *update, tables()...)

@@ -171,9 +171,9 @@ func (r *run) evaluateFixture(context.Context) error {
 	figures = append(figures, cohort.figure("cohort exact", 1), bucket.figure("bucket exact", 1),
 		phishingNeeds.figure("flagged as phishing and yet in need of the owner", 1),
 		wanted[cascade.T1].figure("a local model would be asked t1", 1), wanted[cascade.T2a].figure("a local model would be asked t2a without its answer", 1))
-	for _, name := range cohorts() {
-		if of := perCohort[name]; of != nil {
-			figures = append(figures, of[0].figure("cohort "+name+": exact", 1), of[1].figure("cohort "+name+": within one", 1))
+	for _, c := range decide.Cohorts() {
+		if of := perCohort[string(c)]; of != nil {
+			figures = append(figures, of[0].figure("cohort "+string(c)+": exact", 1), of[1].figure("cohort "+string(c)+": within one", 1))
 		}
 	}
 	r.add(Section{
@@ -182,10 +182,6 @@ func (r *run) evaluateFixture(context.Context) error {
 	})
 	r.addFlags("fixture", all)
 	return nil
-}
-
-func cohorts() []string {
-	return []string{"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default"}
 }
 
 // agreement returns how often the second labelling agrees with the first.

@@ -140,8 +140,8 @@ func (r *run) handle(subject, body string) handled {
 	found := signal.Find(m, about)
 	prediction := r.cold.Predict(r.cold.Features(m, about, found))
 	levels := map[decide.Cohort]decide.Level{}
-	for _, c := range cohorts() {
-		levels[decide.Cohort(c)] = decide.L3
+	for _, c := range decide.Cohorts() {
+		levels[c] = decide.L3
 	}
 	decision := decide.Decide(decide.Facts{
 		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,

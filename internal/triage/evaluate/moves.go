@@ -53,8 +53,8 @@ func (r *run) sent(s senderKind, subject, body string) (*message.Message, decide
 	}
 	found := signal.Find(m, about)
 	levels := map[decide.Cohort]decide.Level{}
-	for _, c := range cohorts() {
-		levels[decide.Cohort(c)] = decide.L5
+	for _, c := range decide.Cohorts() {
+		levels[c] = decide.L5
 	}
 	return m, decide.Facts{
 		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,

@@ -3,7 +3,6 @@ package mcpmail
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -25,14 +24,8 @@ type cursor struct {
 	From time.Time `json:"from,omitzero"`
 }
 
-func parseCursor(text mailbox.Cursor) (c cursor, err error) {
-	if len(text) == 0 {
-		return cursor{}, nil
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return cursor{}, fmt.Errorf("cursor of a folder over MCP: %w", mailbox.ErrInvalid)
-	}
-	return c, nil
+func parseCursor(text mailbox.Cursor) (cursor, error) {
+	return mailbox.ParseCursor(text, "a folder over MCP", func(cursor) bool { return true })
 }
 
 func (c cursor) text() (mailbox.Cursor, error) {

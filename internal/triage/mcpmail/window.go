@@ -200,11 +200,9 @@ type olderCursor struct {
 // Older returns the messages before a time, newest first. A server that cannot
 // list up to a time has none.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
-	var c olderCursor
-	if len(before) > 0 {
-		if err := json.Unmarshal(before, &c); err != nil || c.Before.IsZero() {
-			return nil, nil, fmt.Errorf("cursor of older messages: %w", mailbox.ErrInvalid)
-		}
+	c, err := mailbox.ParseCursor(before, "older messages", func(c olderCursor) bool { return !c.Before.IsZero() })
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := r.in(ctx, folder)
 	if err != nil || s.profile.names["arg.before"] == "" && s.profile.query == nil {

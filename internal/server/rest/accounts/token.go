@@ -84,12 +84,6 @@ func token(c *request.Call) (identity.TokenID, error) {
 	return identity.TokenID(id), nil
 }
 
-// granted returns the rights of a token.
-func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID) (identity.Grant, error) {
-	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
-	return of.Grant, err
-}
-
 // mayRotate returns nil if the caller may have a new secret of a token: of a token
 // that the caller could have issued, or of its own, whose expiry stays the same.
 func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID, how identity.Rotation) error {
@@ -148,9 +142,9 @@ func RevokeToken(c *request.Call) error {
 		return err
 	}
 	err = c.Configure("token "+id.String()+" revoked", func(ctx context.Context, tx pgx.Tx) error {
-		g, err := granted(c, ctx, tx, id)
+		of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
 		if err == nil && id != c.By.Token {
-			err = c.By.MayRevoke(g)
+			err = c.By.MayRevoke(of.Grant)
 		}
 		if err != nil {
 			return err

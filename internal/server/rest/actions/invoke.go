@@ -92,11 +92,8 @@ func Invoke(c *request.Call, in invokeBody) error {
 // returned without its definition, so that an earlier call of it is still
 // known.
 func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
-	var snap *settings.Settings
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		snap, err = c.Catalog.Current(ctx, tx, c.By.Tenant)
-		return err
+	snap, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (*settings.Settings, error) {
+		return c.Catalog.Current(ctx, tx, c.By.Tenant)
 	})
 	if err != nil {
 		return envelope.Tool{}, nil, err

@@ -31,13 +31,11 @@ func Decider(c *request.Call) approval.Decider {
 const SimulateTimeout = 5 * time.Second
 
 // ReadPast reads a page of past actions.
-func ReadPast(c *request.Call, req simulate.Request) (page *simulate.Page, err error) {
+func ReadPast(c *request.Call, req simulate.Request) (*simulate.Page, error) {
 	ctx := c.R.Context()
-	err = postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant).ReadOnly(), func(tx pgx.Tx) error {
-		page, err = simulate.Read(ctx, tx, c.Catalog, c.By.Tenant, req)
-		return err
+	return postgres.InTxReturning(ctx, c.DB, postgres.API(c.By.Tenant).ReadOnly(), func(tx pgx.Tx) (*simulate.Page, error) {
+		return simulate.Read(ctx, tx, c.Catalog, c.By.Tenant, req)
 	})
-	return page, err
 }
 
 // The range of past actions for trying a grant, and the number of allowed calls

@@ -74,13 +74,9 @@ func Summary(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	groups, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.DeadLetterGroup, error) {
+	return request.AnswerItems(c, func(ctx context.Context, tx pgx.Tx) ([]wire.DeadLetterGroup, error) {
 		return deadletter.Summary(ctx, tx, c.By.Tenant, f)
 	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, groups)
 }
 
 // Get handles GET /api/v1/dead-letters/{id}. It shows a dead letter with its

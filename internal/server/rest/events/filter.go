@@ -33,7 +33,7 @@ func newFilter(c *request.Call) (f filter, err error) {
 	if f.actions, err = access.NewFilter(c.By); err != nil {
 		return f, err
 	}
-	f.actions.Session(c.Query.Get("session_id"))
+	f.actions.Session = c.Query.Get("session_id")
 	if text := c.Query.Get("action_id"); text != "" {
 		if err := f.action.UnmarshalText([]byte(text)); err != nil {
 			return f, request.Invalid("/query/action_id", envelope.RuleFormat, "must be the id of an action")

@@ -94,10 +94,8 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 	if err != nil {
 		return subscription.ButtonTarget{}, request.ErrSignature
 	}
-	var of subscription.ButtonTarget
-	err = postgres.InTx(ctx, c.DB, postgres.Authenticator(), func(tx pgx.Tx) error {
-		of, err = subscription.FindButtonTarget(ctx, tx, id)
-		return err
+	of, err := postgres.InTxReturning(ctx, c.DB, postgres.Authenticator(), func(tx pgx.Tx) (subscription.ButtonTarget, error) {
+		return subscription.FindButtonTarget(ctx, tx, id)
 	})
 	if fault.KindOf(err) == fault.NotFound {
 		return subscription.ButtonTarget{}, request.ErrSignature

@@ -29,11 +29,7 @@ func Search(c *request.Call) error {
 			kinds = append(kinds, s[0])
 		}
 	}
-	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.SearchResult, error) {
+	return request.AnswerItems(c, func(ctx context.Context, tx pgx.Tx) ([]wire.SearchResult, error) {
 		return overview.Search(ctx, tx, c.By.Tenant, c.Query.Get("q"), kinds)
 	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, found)
 }

@@ -92,6 +92,15 @@ func Answer[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) 
 	return c.JSON(http.StatusOK, v)
 }
 
+// AnswerItems is Answer for a list that has no pages.
+func AnswerItems[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) ([]T, error)) error {
+	all, err := Read(c, fn)
+	if err != nil {
+		return err
+	}
+	return Items(c, all)
+}
+
 // AnswerPage writes a page of a list whose items have ids that sort by time.
 // read returns at most limit items, beginning after the id after.
 func AnswerPage[R, T any](c *Call, list string, read func(ctx context.Context, tx pgx.Tx, after envelope.ActionID, limit int) ([]R, error), show func(R) T, id func(R) envelope.ActionID) error {

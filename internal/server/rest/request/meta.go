@@ -65,9 +65,6 @@ func Origin(ctx context.Context, via execution.Via) json.RawMessage {
 	return text
 }
 
-// MCPOrigin is Origin of a request over MCP.
-func MCPOrigin(ctx context.Context) json.RawMessage { return Origin(ctx, execution.ViaMCP) }
-
 // Visitor returns where the browser of a request is.
 func (c *Call) Visitor() identity.Visitor {
 	of := execution.OriginOf(c.R, execution.ViaUI, "", metaOf(c.R.Context()).TrustedProxies)

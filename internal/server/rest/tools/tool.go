@@ -45,11 +45,6 @@ func readListing(ctx context.Context, tx pgx.Tx, c *request.Call) (*listing, err
 	return l, err
 }
 
-// tools returns the tools that the caller may see.
-func (l *listing) tools() []*catalog.Tool {
-	return l.snap.Listed(l.by)
-}
-
 // sources returns the sources of the tools, and those that could not be listed.
 // Agents see only the sources that have tools for them.
 func (l *listing) sources() []wire.ToolSource {
@@ -107,7 +102,7 @@ func List(c *request.Call) error {
 		return err
 	}
 	source, risk := c.Query.Get("source"), policy.ToolRisk(c.Query.Get("risk"))
-	found := slices.DeleteFunc(l.tools(), func(t *catalog.Tool) bool {
+	found := slices.DeleteFunc(l.snap.Listed(l.by), func(t *catalog.Tool) bool {
 		return source != "" && t.Key.Source != source || risk != "" && t.Risk != risk
 	})
 	if c.Query.Has("q") {
@@ -212,20 +207,14 @@ func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (
 // resolveError returns the error for a name in a path that matches no tool, or
 // several.
 func resolveError(err error) error {
-	if found, ok := fieldOf(err); ok && found.Rule != envelope.RuleRequired {
-		return catalog.ErrNoTool
-	} else if ok {
-		return request.Invalid("/path/tool", "ambiguous", found.Message)
-	}
-	return err
-}
-
-func fieldOf(err error) (envelope.FieldError, bool) {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
-	if !ok || len(broken.Fields) == 0 {
-		return envelope.FieldError{}, false
+	switch {
+	case !ok || len(broken.Fields) == 0:
+		return err
+	case broken.Fields[0].Rule != envelope.RuleRequired:
+		return catalog.ErrNoTool
 	}
-	return broken.Fields[0], true
+	return request.Invalid("/path/tool", "ambiguous", broken.Fields[0].Message)
 }
 
 // Accept handles POST /api/v1/tools/{tool}/accept. It accepts a tool's

@@ -24,16 +24,8 @@ import (
 // Status handles GET /api/v1/triage/status. It shows whether and when accounts
 // are read, or the reason why they are not.
 func Status(c *request.Call) error {
-	all, err := statuses(c, c.Query.Get("account"))
-	if err != nil {
-		return err
-	}
-	return request.Items(c, all)
-}
-
-func statuses(c *request.Call, name string) ([]wire.TriageStatus, error) {
-	return request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageStatus, error) {
-		return inspect.Status(ctx, tx, c.By.Tenant, name, time.Now())
+	return request.AnswerItems(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageStatus, error) {
+		return inspect.Status(ctx, tx, c.By.Tenant, c.Query.Get("account"), time.Now())
 	})
 }
 
@@ -45,17 +37,13 @@ func RetrySetAside(c *request.Call) error { return askRun(c, inspect.RetrySetAsi
 
 // SetAside handles GET /api/v1/triage/accounts/{name}/set-aside.
 func SetAside(c *request.Call) error {
-	all, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageSetAside, error) {
+	return request.AnswerItems(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageSetAside, error) {
 		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
 		if err != nil {
 			return nil, err
 		}
 		return inspect.SetAside(ctx, tx, c.By.Tenant, a.ID)
 	})
-	if err != nil {
-		return err
-	}
-	return request.Items(c, all)
 }
 
 // askRun writes the status of an account after a run was requested.
