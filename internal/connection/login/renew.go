@@ -237,13 +237,21 @@ func (l *Logins) keep(ctx context.Context, at place, renewal uuid.UUID, next sto
 	}
 }
 
-// lost records the loss of a login.
+// lost records the loss of a login. The error is nil if the login was replaced
+// meanwhile.
 func (l *Logins) lost(ctx context.Context, at place, renewal uuid.UUID, s stored, why loss) error {
-	l.log.WarnContext(ctx, "login of a source is lost", slog.String("tenant_id", at.tenant.String()), slog.String("source_id", at.source), slog.String("reason", why.reason))
-	err := postgres.InTx(ctx, l.db, postgres.Worker(), func(tx pgx.Tx) error { return lose(ctx, tx, at, renewal, s, why) })
-	if err != nil {
+	var lost bool
+	err := postgres.InTx(ctx, l.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		lost, err = lose(ctx, tx, at, renewal, s, why)
+		return err
+	})
+	switch {
+	case err != nil:
 		return unavailable(ctx, l.log, at, err)
+	case !lost:
+		return nil
 	}
+	l.log.WarnContext(ctx, "login of a source is lost", slog.String("tenant_id", at.tenant.String()), slog.String("source_id", at.source), slog.String("reason", why.reason))
 	return source.ErrLoginLost
 }
 

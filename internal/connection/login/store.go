@@ -188,19 +188,20 @@ func (l *Logins) renewed(ctx context.Context, tx pgx.Tx, at place, renewal uuid.
 	return n == 1, err
 }
 
-// lose records that a login is lost, with an event.
-func lose(ctx context.Context, tx pgx.Tx, at place, renewal uuid.UUID, s stored, lost loss) error {
+// lose records that a login is lost, with an event. It returns false if the login was
+// replaced meanwhile.
+func lose(ctx context.Context, tx pgx.Tx, at place, renewal uuid.UUID, s stored, lost loss) (bool, error) {
 	q := dbsqlc.New()
 	n, err := q.SourceLoginLost(ctx, tx, &dbsqlc.SourceLoginLostParams{Reason: lost.reason, TenantID: at.tenant, SourceID: at.source, Renewal: renewal})
 	if err != nil || n == 0 {
-		return err
+		return false, err
 	}
 	if lost.client {
 		if err := q.SourceClientDelete(ctx, tx, &dbsqlc.SourceClientDeleteParams{TenantID: at.tenant, Issuer: s.Server.Issuer}); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return audit.Write(ctx, tx, audit.Event{Tenant: at.tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + at.source), Items: []audit.Item{{
+	return true, audit.Write(ctx, tx, audit.Event{Tenant: at.tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + at.source), Items: []audit.Item{{
 		Subject: "login of source " + at.source + " lost", Detail: map[string]any{"login": "lost", "reason": lost.reason, "issuer": s.Server.Issuer},
 	}}})
 }
