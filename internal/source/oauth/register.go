@@ -89,8 +89,9 @@ func (c *Client) Register(ctx context.Context, s Server, redirect string, device
 	}
 	m := Metadata(redirect)
 	if device {
-		m.GrantTypes = []string{grantDevice, grantRefresh}
-		m.RedirectURIs, m.ResponseTypes, m.ApplicationType, m.ClientURI = []string{}, []string{}, "native", ""
+		// Servers want an address nonetheless. Nothing is sent to it.
+		m = Metadata("http://127.0.0.1/")
+		m.GrantTypes, m.ClientURI = append(m.GrantTypes, grantDevice), ""
 	}
 	if len(s.Methods) > 0 && !slices.Contains(s.Methods, methodNone) {
 		for _, method := range []string{methodPost, methodBasic} {
