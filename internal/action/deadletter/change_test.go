@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -82,15 +83,15 @@ func TestADryRunChangesNothing(t *testing.T) {
 		pace    deadletter.ReplayOptions
 		want    deadletter.BulkResult
 	}{
-		"of everything": {deadletter.BulkRequest{Limit: 2}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: refused[:2], Remaining: 3, Excluded: 2}},
+		"of everything": {deadletter.BulkRequest{Limit: 2}, deadletter.ReplayOptions{}, deadletter.BulkResult{ActionIDs: refused[:2], Left: 3, LeftOut: 2}},
 		"of the unknown, too": {
-			deadletter.BulkRequest{Limit: 9}, deadletter.ReplayOptions{AllowDuplicates: true}, deadletter.BulkResult{Actions: slices.Concat(refused, unknown), Remaining: 5},
+			deadletter.BulkRequest{Limit: 9}, deadletter.ReplayOptions{AllowDuplicates: true}, deadletter.BulkResult{ActionIDs: slices.Concat(refused, unknown), Left: 5},
 		},
 		"of some by id": {
 			deadletter.BulkRequest{IDs: []envelope.ActionID{unknown[0], refused[1], envelope.NewActionID()}, Limit: 9},
-			deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: refused[1:2], Remaining: 1, Excluded: 1},
+			deadletter.ReplayOptions{}, deadletter.BulkResult{ActionIDs: refused[1:2], Left: 1, LeftOut: 1},
 		},
-		"of none by id": {deadletter.BulkRequest{IDs: []envelope.ActionID{}, Limit: 9}, deadletter.ReplayOptions{}, deadletter.BulkResult{Actions: []envelope.ActionID{}}},
+		"of none by id": {deadletter.BulkRequest{IDs: []envelope.ActionID{}, Limit: 9}, deadletter.ReplayOptions{}, deadletter.BulkResult{ActionIDs: []envelope.ActionID{}}},
 	} {
 		var done deadletter.BulkResult
 		test.request.DryRun = true
@@ -99,13 +100,16 @@ func TestADryRunChangesNothing(t *testing.T) {
 			return err
 		})
 
-		done.Counts, done.AsOf = nil, time.Time{}
+		if !done.DryRun {
+			t.Errorf("the result of a dry run %s is not marked as one", name)
+		}
+		done.DryRun, done.Counts, done.AsOf = false, nil, time.Time{}
 		if diff := cmp.Diff(test.want, done); diff != "" {
 			t.Errorf("a dry run %s (-want +got):\n%s", name, diff)
 		}
 	}
-	want := []deadletter.Count{
-		{Source: "src", Tool: "tool", Reason: outbox.Refused, Entries: 3}, {Source: "src", Tool: "tool", Reason: outbox.Unknown, Entries: 2},
+	want := []wire.DeadLetterCount{
+		{Tool: "src:tool", Reason: string(outbox.Refused), Count: 3}, {Tool: "src:tool", Reason: string(outbox.Unknown), Count: 2},
 	}
 	if diff := cmp.Diff(want, fx.dryRun(deadletter.BulkRequest{}).Counts); diff != "" {
 		t.Errorf("tallies (-want +got):\n%s", diff)
@@ -124,12 +128,12 @@ func TestBulkRequestsTakeTheOldestFirst(t *testing.T) {
 	second := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 0)
 	third := fx.replayBulk(deadletter.BulkRequest{Limit: 2}, 0)
 
-	got := outboxtest.Texts(slices.Concat(first.Actions, second.Actions, third.Actions))
+	got := outboxtest.Texts(slices.Concat(first.ActionIDs, second.ActionIDs, third.ActionIDs))
 	if diff := cmp.Diff(outboxtest.Texts(ids), got); diff != "" {
 		t.Errorf("replayed (-want +got):\n%s", diff)
 	}
-	if first.Remaining != 3 || second.Remaining != 1 || third.Remaining != 0 {
-		t.Errorf("left are %d, %d and %d, want 3, 1 and 0", first.Remaining, second.Remaining, third.Remaining)
+	if first.Left != 3 || second.Left != 1 || third.Left != 0 {
+		t.Errorf("left are %d, %d and %d, want 3, 1 and 0", first.Left, second.Left, third.Left)
 	}
 }
 
@@ -149,11 +153,14 @@ func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
 	if diff := cmp.Diff(want, fx.places(ids)); diff != "" {
 		t.Errorf("due after the first (-want +got):\n%s", diff)
 	}
-	for name, done := range map[string][2]time.Duration{
-		"first": {first.ScheduledFor, 2 * step}, "second": {second.ScheduledFor, 5 * step}, "other": {other.ScheduledFor, step},
+	for name, done := range map[string]struct {
+		got  int64
+		want time.Duration
+	}{
+		"first": {first.AheadMS, 2 * step}, "second": {second.AheadMS, 5 * step}, "other": {other.AheadMS, step},
 	} {
-		if got := done[0].Round(time.Millisecond); got != done[1] {
-			t.Errorf("%s schedule reaches %v ahead, want %v", name, got, done[1])
+		if done.got != done.want.Milliseconds() {
+			t.Errorf("%s schedule reaches %d ms ahead, want %v", name, done.got, done.want)
 		}
 	}
 }
@@ -168,8 +175,8 @@ func TestASpentScheduleBeginsNow(t *testing.T) {
 
 	done := fx.replayBulk(deadletter.BulkRequest{Limit: 1}, 1)
 
-	if got := done.ScheduledFor.Round(time.Millisecond); got != time.Second {
-		t.Errorf("the schedule reaches %v ahead, want 1s", got)
+	if done.AheadMS != 1000 {
+		t.Errorf("the schedule reaches %d ms ahead, want 1s", done.AheadMS)
 	}
 	if n := outboxtest.One[int64](fx.Fixture, "SELECT count(1) FROM replay_schedules"); n != 1 {
 		t.Errorf("%d schedules are kept, want the one in use", n)
@@ -230,11 +237,11 @@ func TestBulkRequestsOfOneFilterAtOnceShareTheDeadLetters(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				for _, id := range done.Actions {
+				for _, id := range done.ActionIDs {
 					replayed[id]++
 				}
 				mu.Unlock()
-				left = done.Remaining
+				left = done.Left
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -103,30 +104,10 @@ func (o ReplayOptions) interval() time.Duration {
 	return time.Duration(float64(time.Second) / o.PerSecond)
 }
 
-// Count is the number of dead letters of a tool for a reason.
-type Count struct {
-	Source, Tool string
-	Reason       outbox.Reason
-	Entries      int
-}
-
-// BulkResult is the result of a bulk request.
-type BulkResult struct {
-	// Actions are the changed actions; in a dry run, those that would be changed.
-	Actions []envelope.ActionID
-	// Remaining counts the matching entries that are left. Excluded counts the
-	// entries with an unknown outcome, if the request leaves them out; they are
-	// not part of Remaining.
-	Remaining, Excluded int
-	// Counts are the entries of Remaining and Excluded by tool and reason.
-	Counts []Count
-	// AsOf is the database's time. Entries created later are not counted; used
-	// as the filter's Until, AsOf keeps later requests of the same run from
-	// selecting actions that failed again meanwhile.
-	AsOf time.Time
-	// ScheduledFor is the time from AsOf to the end of the replay schedule.
-	ScheduledFor time.Duration
-}
+// BulkResult is the result of a bulk request. AsOf is the database's time: entries
+// created later are not counted, and used as the filter's Until it keeps later
+// requests of the same run from selecting actions that failed again meanwhile.
+type BulkResult = wire.BulkResult
 
 // Resolution is the actual outcome of an action whose outcome was unknown.
 type Resolution struct {

@@ -120,7 +120,7 @@ func TestDiscardKeepsTheAttempts(t *testing.T) {
 	discard := func() (gone []envelope.ActionID) {
 		fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error {
 			done, err := deadletter.Discard(t.Context(), tx, fx.Tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "ada", Note: "not needed"})
-			gone = done.Actions
+			gone = done.ActionIDs
 			return err
 		})
 		return gone
@@ -174,8 +174,8 @@ func TestLettersAreFilteredAndPaged(t *testing.T) {
 		}
 		test.filter.Before = envelope.ActionID{} // a matter of pages alone
 		chosen := fx.dryRun(deadletter.BulkRequest{Filter: test.filter})
-		if name != "after a page" && (len(chosen.Actions) != len(test.want) || chosen.Remaining != len(test.want)) {
-			t.Errorf("%s: a request chooses %d and counts %d, want %d", name, len(chosen.Actions), chosen.Remaining, len(test.want))
+		if name != "after a page" && (len(chosen.ActionIDs) != len(test.want) || chosen.Left != len(test.want)) {
+			t.Errorf("%s: a request chooses %d and counts %d, want %d", name, len(chosen.ActionIDs), chosen.Left, len(test.want))
 		}
 	}
 }

@@ -74,18 +74,20 @@ func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	if err != nil {
 		return BulkResult{}, err
 	}
-	result := BulkResult{Actions: selected}
+	result := BulkResult{DryRun: req.DryRun, ActionIDs: selected}
 	if !req.DryRun {
 		taken, err := take(ctx, tx, tenant, selected)
 		if err != nil {
 			return BulkResult{}, err
 		}
-		if result.Actions, err = requeue(ctx, tx, tenant, req, taken, opts.AllowDuplicates); err != nil {
+		if result.ActionIDs, err = requeue(ctx, tx, tenant, req, taken, opts.AllowDuplicates); err != nil {
 			return BulkResult{}, err
 		}
-		if result.ScheduledFor, err = spread(ctx, tx, tenant, req, opts.interval(), result.Actions); err != nil {
+		ahead, err := spread(ctx, tx, tenant, req, opts.interval(), result.ActionIDs)
+		if err != nil {
 			return BulkResult{}, err
 		}
+		result.AheadMS = ahead.Round(time.Millisecond).Milliseconds()
 	}
 	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, &result)
 }
@@ -96,17 +98,17 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 	if err != nil {
 		return BulkResult{}, err
 	}
-	result := BulkResult{Actions: selected}
+	result := BulkResult{DryRun: req.DryRun, ActionIDs: selected}
 	if !req.DryRun {
 		taken, err := take(ctx, tx, tenant, selected)
 		if err != nil {
 			return BulkResult{}, err
 		}
 		event := audit.Event{Tenant: tenant, Kind: audit.Discarded, Actor: req.Actor}
-		result.Actions = make([]envelope.ActionID, len(taken))
+		result.ActionIDs = make([]envelope.ActionID, len(taken))
 		for i, r := range taken {
-			result.Actions[i] = r.ActionID
-			event.Items = append(event.Items, audit.Item{Action: result.Actions[i], Note: req.Note})
+			result.ActionIDs[i] = r.ActionID
+			event.Items = append(event.Items, audit.Item{Action: r.ActionID, Note: req.Note})
 		}
 		if err := audit.Write(ctx, tx, event); err != nil {
 			return BulkResult{}, err
@@ -186,10 +188,11 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 // count adds the number of matching entries that are left to a result.
 func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates bool, result *BulkResult) error {
 	q, f := dbsqlc.New(), req.Filter
-	var err error
-	if result.AsOf, err = q.DeadLetterClock(ctx, tx); err != nil {
+	at, err := q.DeadLetterClock(ctx, tx)
+	if err != nil {
 		return err
 	}
+	result.AsOf, result.ActionIDs, result.Counts = at.UTC(), append([]envelope.ActionID{}, result.ActionIDs...), []wire.DeadLetterCount{}
 	rows, err := q.DeadLetterCount(ctx, tx, &dbsqlc.DeadLetterCountParams{
 		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), Reason: postgres.OrNull(string(f.Reason)),
 		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until),
@@ -198,11 +201,11 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 		return err
 	}
 	for _, r := range rows {
-		c := Count{Source: r.SourceID, Tool: r.ToolName, Reason: outbox.Reason(r.Reason), Entries: int(r.Entries)}
-		if c.Reason == outbox.Unknown && !allowDuplicates {
-			result.Excluded += c.Entries
+		c := wire.DeadLetterCount{Tool: r.SourceID + ":" + r.ToolName, Reason: r.Reason, Count: int(r.Entries)}
+		if r.Reason == string(outbox.Unknown) && !allowDuplicates {
+			result.LeftOut += c.Count
 		} else {
-			result.Remaining += c.Entries
+			result.Left += c.Count
 		}
 		result.Counts = append(result.Counts, c)
 	}

@@ -169,7 +169,7 @@ func (fx Fixture) Replay(allowDuplicates bool, ids ...envelope.ActionID) ([]enve
 	var replayed []envelope.ActionID
 	err := postgres.InTx(fx.T.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) error {
 		done, err := deadletter.Replay(fx.T.Context(), tx, fx.Tenant, deadletter.BulkRequest{IDs: ids, Limit: len(ids), Actor: "ada"}, deadletter.ReplayOptions{AllowDuplicates: allowDuplicates})
-		replayed = done.Actions
+		replayed = done.ActionIDs
 		return err
 	})
 	return replayed, err

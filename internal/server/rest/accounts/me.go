@@ -4,7 +4,6 @@ package accounts
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,11 +16,7 @@ import (
 // Me handles GET /api/v1/me. It shows who the caller is and which operations it
 // may call.
 func Me(c *request.Call) error {
-	is, err := me(c)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, is)
+	return c.Result(me(c))
 }
 
 // me returns who the caller is.

@@ -85,11 +85,7 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 	if err := keepSession(c, made, old); err != nil {
 		return err
 	}
-	is, err := me(c)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, is)
+	return c.Result(me(c))
 }
 
 // keepSession stores a new session in the browser of a request, and ends the

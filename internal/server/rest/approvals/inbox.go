@@ -61,11 +61,7 @@ func InboxCounts(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	counts, err := c.Approval.InboxCounts(c.R.Context(), c.By.Tenant, filter, time.Now())
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, counts)
+	return c.Result(c.Approval.InboxCounts(c.R.Context(), c.By.Tenant, filter, time.Now()))
 }
 
 // inboxFilter reads the filter from the query.

@@ -26,21 +26,6 @@ func bulkOf(c *request.Call, in wire.BulkRequest, note string) (deadletter.BulkR
 	}, err
 }
 
-// answerBulk answers with the result of a change of several dead letters.
-func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.BulkResult) error {
-	shown := wire.BulkResult{
-		DryRun: bulk.DryRun, ActionIDs: done.Actions, Left: done.Remaining, LeftOut: done.Excluded,
-		Counts: make([]wire.DeadLetterCount, len(done.Counts)), AsOf: done.AsOf.UTC(), AheadMS: done.ScheduledFor.Milliseconds(),
-	}
-	if shown.ActionIDs == nil {
-		shown.ActionIDs = []envelope.ActionID{}
-	}
-	for i, t := range done.Counts {
-		shown.Counts[i] = wire.DeadLetterCount{Tool: t.Source + ":" + t.Tool, Reason: string(t.Reason), Count: t.Entries}
-	}
-	return c.JSON(http.StatusOK, shown)
-}
-
 // Replay handles POST /api/v1/dead-letters/replay. It puts dead letters back on
 // the schedule.
 func Replay(c *request.Call, body wire.ReplayRequest) error {
@@ -54,10 +39,10 @@ func Replay(c *request.Call, body wire.ReplayRequest) error {
 	if err != nil {
 		return err
 	}
-	if len(done.Actions) > 0 && !bulk.DryRun {
+	if len(done.ActionIDs) > 0 && !bulk.DryRun {
 		c.Wake()
 	}
-	return answerBulk(c, bulk, done)
+	return c.JSON(http.StatusOK, done)
 }
 
 // Discard handles POST /api/v1/dead-letters/discard. It discards dead letters.
@@ -66,13 +51,9 @@ func Discard(c *request.Call, body wire.DiscardRequest) error {
 	if err != nil {
 		return err
 	}
-	done, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (deadletter.BulkResult, error) {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (deadletter.BulkResult, error) {
 		return deadletter.Discard(ctx, tx, c.By.Tenant, bulk)
 	})
-	if err != nil {
-		return err
-	}
-	return answerBulk(c, bulk, done)
 }
 
 // Resolve handles POST /api/v1/dead-letters/{id}/resolve. It records whether an

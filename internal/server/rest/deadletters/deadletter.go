@@ -4,7 +4,6 @@ package deadletters
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,22 +81,17 @@ func Summary(c *request.Call) error {
 // Get handles GET /api/v1/dead-letters/{id}. It shows a dead letter with its
 // action and attempts.
 func Get(c *request.Call, id envelope.ActionID) error {
-	var answer wire.DeadLetterDetail
-	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (answer wire.DeadLetterDetail, err error) {
 		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)
 		if err != nil {
-			return err
+			return answer, err
 		}
 		view, err := access.View(ctx, tx, c.By, id)
 		if err != nil {
-			return err
+			return answer, err
 		}
 		answer.DeadLetter, answer.Action = entryFrom(dead), actions.ViewFor(c.By, view)
 		answer.Attempts, err = outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		return err
+		return answer, err
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, answer)
 }

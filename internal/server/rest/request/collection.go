@@ -149,11 +149,7 @@ func (c *Call) answerTagged(status int, do func() (item any, tag string, err err
 // Sorted answers with a page of a list that is in memory, in the order of the
 // keys of its items.
 func Sorted[T any](c *Call, list string, all []T, key func(T) string) error {
-	p, err := SortedPage(c, list, all, key)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, p)
+	return c.Result(SortedPage(c, list, all, key))
 }
 
 // SortedPage returns the page that Sorted answers with. The error is that of a

@@ -85,7 +85,11 @@ func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v
 
 // Answer writes the result of fn in a transaction of the caller's tenant.
 func Answer[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) error {
-	v, err := Read(c, fn)
+	return c.Result(Read(c, fn))
+}
+
+// Result answers with the value of a call, or returns its error.
+func (c *Call) Result(v any, err error) error {
 	if err != nil {
 		return err
 	}

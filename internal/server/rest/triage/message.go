@@ -175,18 +175,14 @@ func read(ctx context.Context, tx pgx.Tx, c *request.Call) (wire.TriageMessageDe
 // Message handles GET /api/v1/triage/messages/{id}. It shows a message with
 // its decision.
 func Message(c *request.Call) error {
-	m, err := detail(c)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, m)
+	return c.Result(detail(c))
 }
 
 // Why handles GET /api/v1/triage/messages/{id}/why. It explains the decision
 // about a message, with the policy decisions about the actions that the caller
 // may see.
 func Why(c *request.Call) error {
-	why, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageWhy, error) {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageWhy, error) {
 		m, err := read(ctx, tx, c)
 		if err != nil {
 			return wire.TriageWhy{}, err
@@ -207,10 +203,6 @@ func Why(c *request.Call) error {
 		}
 		return inspect.Explain(m, policies)
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, why)
 }
 
 // Corrections handles GET /api/v1/triage/messages/{id}/corrections. It lists
