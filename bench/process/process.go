@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
 // Child is a running child process.
@@ -28,7 +30,7 @@ func Start(program string, env []string, stdout, stderr io.Writer, args ...strin
 	cmd := exec.Command(program, args...) // no context: the caller kills or stops the process
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = mcp.OwnGroup()
 	cmd.WaitDelay = time.Second // the output of a killed child does not delay this process
 	input, err := cmd.StdinPipe()
 	if err != nil {

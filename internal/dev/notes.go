@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
@@ -59,7 +60,7 @@ func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(running, program, "-dir", e.notesDir, "-http", e.notesAddress(ctx))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = notesStop
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = mcp.OwnGroup()
 	cmd.Stdout, cmd.Stderr = in, logLines{e.cfg.Log}
 	started, ended := make(chan error), make(chan struct{})
 	// The environment's Close waits for this goroutine. It keeps its thread,

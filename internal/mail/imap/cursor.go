@@ -26,10 +26,7 @@ func parseCursor(text mailbox.Cursor) (cursor, error) {
 	return c, err
 }
 
-func (c cursor) text() (mailbox.Cursor, error) {
-	raw, err := json.Marshal(c)
-	return mailbox.Cursor(raw), err
-}
+func (c cursor) text() (mailbox.Cursor, error) { return json.Marshal(c) }
 
 // olderCursor is the position of reading a folder backwards.
 type olderCursor struct {

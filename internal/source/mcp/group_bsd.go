@@ -4,6 +4,6 @@ package mcp
 
 import "syscall"
 
-// ownGroup puts a child into a process group of its own. If this process is
+// OwnGroup puts a child into a process group of its own. If this process is
 // killed, the child only gets the end of its input.
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

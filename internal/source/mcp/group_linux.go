@@ -2,8 +2,8 @@ package mcp
 
 import "syscall"
 
-// ownGroup puts a child into a process group of its own and ties it to this
+// OwnGroup puts a child into a process group of its own and ties it to this
 // process: if this process is killed, the kernel kills the child too.
-func ownGroup() *syscall.SysProcAttr {
+func OwnGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

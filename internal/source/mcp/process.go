@@ -43,7 +43,7 @@ func start(cfg Config, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
 	cmd.Env = childEnviron(cfg.Env)
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = OwnGroup()
 
 	p := &process{cmd: cmd, log: log, exited: make(chan struct{}), drained: make(chan struct{})}
 	theirs, err := p.pipes()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup returns nil where there are no process groups.
-func ownGroup() *syscall.SysProcAttr { return nil }
+// OwnGroup returns nil where there are no process groups.
+func OwnGroup() *syscall.SysProcAttr { return nil }
 
 // killGroup kills a child. Its descendants only get the end of their input.
 func killGroup(p *os.Process) {

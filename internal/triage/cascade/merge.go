@@ -110,7 +110,7 @@ func (m *merged) prioritise(c Choice, q question, shares []float64) {
 		}
 	} else {
 		shares = pool(embedded, shares, c.weight())
-		out.Priority = classify.Priority(q.codes[top(shares)].value)
+		out.Priority = classify.Priority(q.codes[classify.Largest(shares)].value)
 	}
 	out.Priorities = map[classify.Priority]float64{}
 	for i, code := range q.codes {
@@ -188,7 +188,7 @@ func chosen(q question, c Choice, was string, sure float64) (value string, confi
 		return was, max(sure, shares[answer])
 	}
 	both := pool(spread(sure, at, len(q.codes)), shares, c.weight())
-	best := top(both)
+	best := classify.Largest(both)
 	if both[at] >= both[best] {
 		best = at
 	}

@@ -3,6 +3,8 @@ package cascade
 import (
 	"math"
 	"slices"
+
+	"github.com/countersign-dev/countersign/internal/triage/classify"
 )
 
 // Confidences without a calibration. Both are below the confidence at which a
@@ -31,7 +33,7 @@ func spread(share float64, at, n int) []float64 {
 // capped returns a distribution in which no place exceeds the cap: the excess
 // goes to the others.
 func capped(shares []float64, most float64) []float64 {
-	at := top(shares)
+	at := classify.Largest(shares)
 	if shares[at] <= most {
 		return shares
 	}
@@ -45,17 +47,6 @@ func capped(shares []float64, most float64) []float64 {
 	}
 	out[at] = most
 	return out
-}
-
-// top returns the index of the largest share, the first of equal ones.
-func top(shares []float64) int {
-	best := 0
-	for i, s := range shares {
-		if s > shares[best] {
-			best = i
-		}
-	}
-	return best
 }
 
 // pool returns the weighted mean of two distributions. No share exceeds the

@@ -151,10 +151,10 @@ func (m *Model) predict(f Features, more *Corrected) Prediction {
 	}
 	out := Prediction{Model: m.digest, Request: f.Request, Corrections: more.count(), Priorities: make(map[Priority]float64, 5)}
 	act := answers(HeadAct)
-	best := most(act)
+	best := Largest(act)
 	out.Act, out.ActConfidence = Act(HeadAct.Classes()[best]), act[best]
 	category := answers(HeadCategory)
-	best = most(category)
+	best = Largest(category)
 	out.Category, out.CategoryConfidence = Category(HeadCategory.Classes()[best]), category[best]
 	priorities := answers(HeadPriority)
 	classes := HeadPriority.Classes()
@@ -170,8 +170,8 @@ func (m *Model) predict(f Features, more *Corrected) Prediction {
 	return out
 }
 
-// most returns the index of the largest number.
-func most(p []float64) int {
+// Largest returns the index of the largest number, the first of equal ones.
+func Largest(p []float64) int {
 	best := 0
 	for i, q := range p {
 		if q > p[best] {

@@ -60,7 +60,7 @@ func (r *result) sheet(h Head) SheetHead {
 	var p [maxOutputs]float64
 	for _, o := range r.outcomes {
 		q := o.temper(r.temperature, p[:])
-		best := most(q)
+		best := Largest(q)
 		if len(q) == 1 {
 			best = h.index(yesNo(q[0] > 0.5))
 		}

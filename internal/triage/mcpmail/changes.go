@@ -28,10 +28,7 @@ func parseCursor(text mailbox.Cursor) (cursor, error) {
 	return mailbox.ParseCursor(text, "a folder over MCP", func(cursor) bool { return true })
 }
 
-func (c cursor) text() (mailbox.Cursor, error) {
-	raw, err := json.Marshal(c)
-	return mailbox.Cursor(raw), err
-}
+func (c cursor) text() (mailbox.Cursor, error) { return json.Marshal(c) }
 
 // End returns the server's cursor, or one of the present time.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
