@@ -23,7 +23,7 @@ const maxDays = 10_000
 // duration and one of more than 10000 days. The result is exact to the
 // microsecond.
 func ParseDuration(text string) (Duration, error) {
-	refused := fault.New(fault.Invalid, "a duration is a number with a unit (ms, s, m, h or d), such as 500ms, 90s, 1h30m or 1d")
+	refused := fault.New(fault.Invalid, "a duration must be a number with a unit (ms, s, m, h or d), such as 500ms, 90s, 1h30m or 1d")
 	var days time.Duration
 	rest := text
 	if whole, after, ok := strings.Cut(text, "d"); ok {

@@ -156,7 +156,7 @@ func (r reader) proposal() *Proposal {
 			r.see(&seen, fieldConstraints)
 			p.Constraints = r.constraints()
 		case "result", "timestamps":
-			r.refuse(RuleReadOnly, "is set by Countersign; leave it out")
+			r.refuse(RuleReadOnly, "is set by Countersign; omit it")
 		default:
 			r.refuse(RuleUnknownField, "is not a field of an envelope; what a tool needs goes into args")
 		}

@@ -142,7 +142,7 @@ func ParsePosition(text string) (Position, error) {
 	tx, errTx := strconv.ParseUint(before, 10, 64)
 	event, errEvent := strconv.ParseInt(after, 10, 64)
 	if errTx != nil || errEvent != nil {
-		return Position{}, errors.New("an event's position is two numbers with a - between")
+		return Position{}, errors.New("an event's position must be two numbers with a - between")
 	}
 	return Position{tx, event}, nil
 }

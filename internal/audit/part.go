@@ -29,7 +29,7 @@ func ParsePart(text string) (Part, error) {
 	p.No, errNo = strconv.Atoi(no)
 	p.Of, errOf = strconv.Atoi(of)
 	if errNo != nil || errOf != nil || p.No < 1 || p.No > p.Of || p.Of > maxParts {
-		return Part{}, errors.New("a part is two numbers with a / between, such as 2/5")
+		return Part{}, errors.New("a part must be two numbers with a / between, such as 2/5")
 	}
 	return p, nil
 }

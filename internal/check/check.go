@@ -51,7 +51,7 @@ func (p *Problems) Text(pointer, text string) {
 	case !utf8.ValidString(text):
 		p.Add(pointer, envelope.RuleEncoding, "must be UTF-8")
 	case strings.ContainsRune(text, 0):
-		p.Add(pointer, envelope.RuleNUL, "must not hold the character U+0000")
+		p.Add(pointer, envelope.RuleNUL, "must not contain the character U+0000")
 	case utf8.RuneCountInString(text) > maxText:
 		p.Add(pointer, envelope.RuleMaxLength, "must have at most %d characters", maxText)
 	}

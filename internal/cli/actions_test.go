@@ -86,7 +86,7 @@ func listsActions(d *fixture) {
 	if tool := decode[wire.Tool](d.t, first); tool.Tool != "notes:notes.create" || len(tool.InputSchema) == 0 {
 		d.t.Errorf("the first that is found is %s", first)
 	}
-	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No tool that is available to you matches.")
+	d.want(d.agent("actions", "list", "--search", "zeppelin"), command.ExitOK, "No matching tools are available to you.")
 }
 
 func guides(d *fixture) {

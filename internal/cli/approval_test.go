@@ -47,7 +47,7 @@ func looksIntoTheInbox(d *fixture) {
 	d.want(d.operator("inbox", "--kind", "approval,unknown", "--risk", "low,medium,high", "--tool", "notes.create", "--escalated=false", "--expires-before", "90d", "--order", "risk"), command.ExitOK, id)
 	d.want(d.operator("inbox", "--kind", "unknown"), command.ExitOK, "Nothing waits for a person")
 	d.want(d.operator("inbox", "--counts"), command.ExitOK, "1 wait: 1 for approval", "notes:notes.create")
-	d.want(d.operator("inbox", "--counts", "--order", "risk"), command.ExitUsage, "--counts goes without")
+	d.want(d.operator("inbox", "--counts", "--order", "risk"), command.ExitUsage, "--counts cannot be combined")
 	counts := decode[wire.InboxCounts](d.t, d.want(d.operator("inbox", "--counts", "--json"), command.ExitOK).out)
 	if counts.Total != 1 || !page.Items[0].MayDecide {
 		d.t.Errorf("counts = %+v of %+v", counts, page)
@@ -130,7 +130,7 @@ func approvesForever(d *fixture) {
 
 	id = d.propose("Exactly")
 	waits := d.propose("Exactly")
-	d.want(d.operator("approve", id, "--always", "--preview"), command.ExitOK, "exactly {", "Exactly", "1 of ", "would have passed", waits)
+	d.want(d.operator("approve", id, "--always", "--preview"), command.ExitOK, "exactly {", "Exactly", "1 of ", "would have run", waits)
 	d.want(d.operator("approve", id, "--always", "--loose", "/title", "--preview"), command.ExitOK, "any /title")
 	d.want(d.operator("approve", id, "--always", "--loose", "/cc", "--preview"), command.ExitUsage, "/cc")
 	d.want(d.operator("get", id), command.ExitOK, "pending")

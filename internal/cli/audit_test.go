@@ -237,7 +237,7 @@ func TestANoteIsFoundInItsChainAlone(t *testing.T) {
 		verify(command.ExitOK, way, text, "the chain contains the noted head: checkpoint 1, "+hash)
 		verify(command.ExitFailed, way, strings.Replace(text, hash, strings.Repeat("a", 64), 1), "no checkpoint has the known head")
 		verify(command.ExitFailed, way, strings.Replace(text, `"checkpoint_no":1`, `"checkpoint_no":7`, 1), "the hash of checkpoint 7 in the note")
-		verify(command.ExitFailed, way, strings.Replace(text, m.tenant.String(), "0190a1b2-0000-7000-8000-000000000009", 1), "the note is of a head of tenant 0190a1b2-0000-7000-8000-000000000009")
+		verify(command.ExitFailed, way, strings.Replace(text, m.tenant.String(), "0190a1b2-0000-7000-8000-000000000009", 1), "the noted head belongs to tenant 0190a1b2-0000-7000-8000-000000000009")
 		verify(command.ExitFailed, way, strings.Replace(text, `"hash"`, `"hush"`, 1), "is not a note of a head")
 		verify(command.ExitFailed, way, "heads", "is not a note of a head")
 	}

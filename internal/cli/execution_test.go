@@ -51,9 +51,9 @@ func looksIntoExecutions(d *fixture) {
 	d.want(d.operator("executions", "show", "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"), command.ExitFailed, "no execution")
 	for text, args := range map[string][]string{
 		"source:name":                  {"notes"},
-		"say of which tool":            {"--read", "notes.list"},
-		"--none takes no other":        {"notes:notes.create", "--none", "--required"},
-		"--read must name":             {"notes:notes.create"},
+		"name the tool as source:name": {"--read", "notes.list"},
+		"--none cannot be combined":    {"notes:notes.create", "--none", "--required"},
+		"--read, the reading tool":     {"notes:notes.create"},
 		"--args must be a JSON object": {"notes:notes.create", "--read", "notes.list", "--args", "{"},
 	} {
 		d.want(d.operator(append([]string{"tools", "snapshot"}, args...)...), command.ExitUsage, text)

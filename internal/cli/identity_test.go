@@ -230,7 +230,7 @@ func logsIn(d *fixture) {
 	d.want(as("token", "create", "--role", "operator", "--name", "bo's", "--operator", bo.ID), command.ExitOK)
 
 	d.want(ana.run("logout"), command.ExitOK, "logged out")
-	d.want(ana.run("logout"), command.ExitOK, "nobody was logged in")
+	d.want(ana.run("logout"), command.ExitOK, "not logged in to")
 	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
 	if len(issuer.Revoked()) != 1 {
 		d.t.Errorf("the issuer was asked to forget %d logins, want one", len(issuer.Revoked()))

@@ -52,7 +52,7 @@ func TestLimitCommands(t *testing.T) {
 func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "set", "email.daily", "--rate", "30/1m", "--burst", "5", "--calendar", "500/day", "--timezone", "Europe/Berlin", "--concurrency", "4"),
 		command.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
-	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 may go now", "open")
+	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 permits now", "open")
 	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), command.ExitOK)
 	if b := decode[wire.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency == nil || *b.Concurrency != 4 {
 		d.t.Errorf("shown: %+v", b)
@@ -63,17 +63,17 @@ func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "retire", "default"), command.ExitFailed, "cannot be retired")
 	d.want(d.operator("bucket", "set", "x"), command.ExitFailed, "it needs the role")
 	for text, args := range map[string][]string{
-		"a number from 1 on":                       {"--rate", "0/1m"},
-		"such as 30/1m":                            {"--rate", "often"},
-		"number with a unit":                       {"--rate", "5/while"},
-		"at most the limit":                        {"--rate", "5/1m", "--burst", "6"},
-		"hour or day or week":                      {"--calendar", "5/year"},
-		"name of a time zone":                      {"--calendar", "5/day", "--timezone", "Mars/Base"},
-		"--burst needs --rate":                     {"--burst", "2"},
-		"--timezone needs":                         {"--timezone", "UTC"},
-		"--concurrency must be a number from 1 on": {"--concurrency", "0"},
-		"--burst must be a number from 1 on":       {"--rate", "5/1m", "--burst", "0"},
-		"at most 10000 a second":                   {"--rate", "20/1ms", "--burst", "1"},
+		"1 or more":                       {"--rate", "0/1m"},
+		"such as 30/1m":                   {"--rate", "often"},
+		"number with a unit":              {"--rate", "5/while"},
+		"at most the limit":               {"--rate", "5/1m", "--burst", "6"},
+		"hour or day or week":             {"--calendar", "5/year"},
+		"name of a time zone":             {"--calendar", "5/day", "--timezone", "Mars/Base"},
+		"--burst needs --rate":            {"--burst", "2"},
+		"--timezone needs":                {"--timezone", "UTC"},
+		"--concurrency must be 1 or more": {"--concurrency", "0"},
+		"--burst must be 1 or more":       {"--rate", "5/1m", "--burst", "0"},
+		"at most 10000 a second":          {"--rate", "20/1ms", "--burst", "1"},
 	} {
 		d.want(d.admin(append([]string{"bucket", "set", "bad"}, args...)...), command.ExitUsage, text)
 	}
@@ -94,7 +94,7 @@ func setsQuietHours(d *fixture) {
 
 func setsEmployees(d *fixture) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
-	d.want(d.operator("employee", "list"), command.ExitOK, "Nothing is set")
+	d.want(d.operator("employee", "list"), command.ExitOK, "No employee has settings")
 	d.want(d.admin("employee", "set", id, "--trust", "medium", "--scope", "contacts:*", "--scope", "mail:send", "--name", "Newsletter"), command.ExitOK, "trust medium, 2 scope(s)")
 	d.want(d.operator("employee", "list"), command.ExitOK, id, "Newsletter", "medium", "contacts:* mail:send")
 	d.want(d.admin("employee", "set", "default", "--trust", "some"), command.ExitUsage, "none, low, medium or high")
@@ -113,7 +113,7 @@ func setsTools(d *fixture) {
 	for text, args := range map[string][]string{
 		"/retry/jitter: must be":    {"notes:notes.create", "--jitter", "-0.5"},
 		"/retry/cap: must not be":   {"notes:notes.create", "--base", "2m", "--cap", "1m"},
-		"--base must be a time":     {"notes:notes.create", "--base", "soon"},
+		"--base must be a duration": {"notes:notes.create", "--base", "soon"},
 		"/recipients/0: must begin": {"notes:notes.create", "--recipient", "title"},
 		"not both":                  {"notes:notes.create", "--recipient", "/title", "--nobody"},
 		"invalid tool":              {"notes"},
@@ -152,7 +152,7 @@ func importsContacts(d *fixture) {
 	good := d.file("good.csv", long.String())
 	bad := d.file("bad.csv", "value,expires_at\nv@example.org,2027-01-31\nnobody@,\nw@example.org,someday\n")
 
-	d.want(d.admin("dnc", "import", bad), command.ExitFailed, "bad.csv:3:1: value", "bad.csv:4:15: expires_at", "2 of 3 line(s) are wrong, so nothing was imported")
+	d.want(d.admin("dnc", "import", bad), command.ExitFailed, "bad.csv:3:1: value", "bad.csv:4:15: expires_at", "2 of 3 line(s) are invalid, so nothing was imported")
 	d.want(d.operator("dnc", "list"), command.ExitOK, "No matching entries")
 	d.want(d.admin("dnc", "import", bad, "--skip-bad"), command.ExitOK, "1 read, 2 wrong, 1 added")
 	d.want(d.admin("dnc", "import", good, "--dry-run"), command.ExitOK, "2500 read, 0 wrong; nothing was imported")
@@ -190,7 +190,7 @@ func pausesAndKills(d *fixture) {
 
 func pausesEverything(d *fixture) {
 	d.want(d.run(d.t.Context(), "", "", "pause", "--everything", "--reason", "moving environment"), command.ExitOK,
-		"everything is paused", "(on the database)", "action(s) at this moment", "countersign resume --everything")
+		"everything is paused", "(on the database)", "action(s) now", "countersign resume --everything")
 	d.want(d.operator("pause", "list"), command.ExitOK, "everything", "moving environment")
 	d.want(d.operator("resume", "--tenant"), command.ExitFailed, "nothing is paused there")
 	d.want(d.run(d.t.Context(), "", "", "kill", "--everything", "--reason", "for good"), command.ExitOK, "everything is killed")
@@ -248,11 +248,11 @@ employees:
 	}](d.t, d.want(d.admin("limits", "apply", "-f", file, "--json"), command.ExitOK).out).ETag
 	d.want(d.admin("bucket", "set", "between", "--rate", "1/1m"), command.ExitOK)
 	d.want(d.admin("limits", "apply", "-f", file, "--apply", "--if-match", seen), command.ExitFailed, "this was changed since it was read")
-	d.want(d.admin("limits", "apply", "-f", file, "--apply"), command.ExitOK, "It is done.")
+	d.want(d.admin("limits", "apply", "-f", file, "--apply"), command.ExitOK, "Done.")
 	shown := d.want(d.operator("limits", "show"), command.ExitOK, `per: "1m"`, `employee_id: default`, `until: "03:01"`).out
-	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), command.ExitOK, "There is nothing to do")
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), command.ExitOK, "Nothing to do")
 	asJSON := d.want(d.operator("limits", "show", "--json"), command.ExitOK).out
-	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), command.ExitOK, "There is nothing to do")
+	d.want(d.admin("limits", "apply", "-f", d.file("shown.json", asJSON)), command.ExitOK, "Nothing to do")
 	d.want(d.operator("limits", "apply", "-f", file), command.ExitFailed, "it needs the role")
-	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), command.ExitOK, "removed", "It is done.")
+	d.want(d.admin("limits", "apply", "-f", d.file("before.yaml", before), "--apply"), command.ExitOK, "removed", "Done.")
 }

@@ -88,7 +88,7 @@ func makesGrants(d *fixture) {
 	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "made grant ")
 	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `exactly {"body":"x","title":"Plain text"}`, "today")
-	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have passed")
+	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have run")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no grant")
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "No matching grants.")
@@ -175,7 +175,7 @@ reviews:
 	if now := d.want(d.operator("policy", "show"), command.ExitOK).out; now != before {
 		d.t.Errorf("a dry run changed the policy to\n%s", now)
 	}
-	d.want(d.admin("policy", "apply", "-f", file, "--apply"), command.ExitOK, "* from risk high", "It is done.")
+	d.want(d.admin("policy", "apply", "-f", file, "--apply"), command.ExitOK, "* from risk high", "Done.")
 	shown := d.want(d.operator("policy", "show"), command.ExitOK, "expression: |", "Long: 40", "tool: '*'", "wait: \"1d\"").out
 	again := d.want(d.admin("policy", "apply", "-f", d.file("again.yaml", shown), "--json", "--apply"), command.ExitOK).out
 	if strings.Count(again, `"unchanged"`) != 5 || strings.Contains(again, `"changed"`) {
@@ -197,12 +197,12 @@ func simulates(d *fixture) {
 	late := d.file("wrong.yaml", "rules:\n  - {rule_id: a, tool: notes:notes.create, mode: deny, expression: args.colour == 'red'}\n")
 
 	s := d.want(d.operator("policy", "simulate", "-f", stricter, "--since", "1h", "--tool", "notes:notes.create"), command.ExitOK,
-		"NOW", "WOULD", "require_approval", "deny", "arguments long", "3 compared: 1 come out differently")
+		"NOW", "WOULD", "require_approval", "deny", "arguments long", "3 compared: 1 decided differently")
 	if strings.Contains(s.out, "too long") {
 		d.t.Errorf("it shows arguments: %s", s.out)
 	}
-	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), command.ExitAction, "1 come out differently")
-	d.want(d.operator("policy", "simulate", "-f", same, "--fail-on-change"), command.ExitOK, "0 come out differently")
+	d.want(d.operator("policy", "simulate", "-f", stricter, "--fail-on-change"), command.ExitAction, "1 decided differently")
+	d.want(d.operator("policy", "simulate", "-f", same, "--fail-on-change"), command.ExitOK, "0 decided differently")
 	lines := strings.Split(strings.TrimSpace(d.want(d.operator("policy", "simulate", "-f", stricter, "--tool", "notes:notes.create", "--json", "--fail-on-change"), command.ExitAction).out), "\n")
 	last := decode[struct {
 		Summary struct {
@@ -269,7 +269,7 @@ func TestSimulationStopsCleanly(t *testing.T) {
 				t.Errorf("%s: exit code %d after %d pages, want %d: %s", name, code, pages, tt.code, errs.String())
 			}
 			if !asJSON {
-				for _, text := range []string{"Stopped before its end", "4000 action(s) examined", "4000 come out differently", "current policy changed meanwhile"} {
+				for _, text := range []string{"Stopped early", "4000 action(s) examined", "4000 decided differently", "policy changed meanwhile"} {
 					if !strings.Contains(out.String(), text) {
 						t.Errorf("%s: it does not say %q:\n%s", name, text, out.String())
 					}

@@ -145,7 +145,7 @@ func bindsDBLogins(d *fixture) {
 		"another tenant":                         {login, "--tenant", "demo"},
 		"tool":                                   {login, "--tenant", "elsewhere", "--tool", "a*b:c"},
 		"operator does not exist":                {login, "--tenant", "elsewhere", "--operator", uuid.NewString()},
-		"may wait are 1 to":                      {login, "--tenant", "elsewhere", "--max-waiting", "0"},
+		"must be limited to 1":                   {login, "--tenant", "elsewhere", "--max-waiting", "0"},
 		"no tenant":                              {login, "--tenant", "nowhere"},
 	} {
 		if s := as(append([]string{"bind"}, args...)...); s.code == command.ExitOK || !strings.Contains(s.err, text) {

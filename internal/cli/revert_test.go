@@ -55,7 +55,7 @@ func TestRevertOfManyIsStoppedAndTakenUpAgain(t *testing.T) {
 		t.Fatalf("a dry run proposed %d reversals", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	out, errs := &bytes.Buffer{}, &ender{text: "looked at", end: cancel}
+	out, errs := &bytes.Buffer{}, &ender{text: "checked", end: cancel}
 	code := cli.Run(ctx, args, command.System{Out: out, Err: errs, Getenv: func(name string) string { return m.env[name] }})
 	some := reversals()
 	rest := decode[revertReport](t, m.run(command.ExitAction, append(args, "--json")...).out)

@@ -59,7 +59,7 @@ func root(a *command.App) *cobra.Command {
 			actions.Command(a), actions.Submit(a), actions.Get(a), actions.History(a), actions.List(a), actions.Search(a), actions.Watch(a),
 			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcpCommand(a),
 		}},
-		{"decide", "Decide, and deal with failures:", []*cobra.Command{
+		{"decide", "Decide, and handle failures:", []*cobra.Command{
 			approvals.Inbox(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a),
 			deadletters.Command(a), top.Command(a), executions.Command(a), actions.Proposals(a), audit.Command(a),
 		}},

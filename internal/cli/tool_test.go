@@ -45,7 +45,7 @@ func findsTools(d *fixture) {
 }
 
 func acceptsAChange(d *fixture) {
-	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
+	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is unchanged since it was accepted")
 	db := dbtest.Connect(d.t, d.database)
 	// As if it had been accepted with another description.
 	if _, err := db.Exec(d.t.Context(), `UPDATE tools SET accepted_digest = set_byte(accepted_digest, 7, 255 - get_byte(accepted_digest, 7)),
@@ -55,7 +55,7 @@ func acceptsAChange(d *fixture) {
 
 	d.want(d.operator("tools", "list"), command.ExitOK, "drifted (text)")
 	shown := d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK,
-		"has changed since it was accepted (text)", "/description  (text, WITH CHARACTERS THAT DO NOT SHOW)", `  - "Was\u{200B} \u{001B}[31mred."`, "To accept it as shown:")
+		"has changed since it was accepted (text)", "/description  (text, WITH INVISIBLE CHARACTERS)", `  - "Was\u{200B} \u{001B}[31mred."`, "To accept it as shown:")
 	if strings.ContainsAny(shown.out, "\u200b\u001b") {
 		d.t.Errorf("the diff lets through what does not show: %q", shown.out)
 	}
@@ -64,7 +64,7 @@ func acceptsAChange(d *fixture) {
 	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", *diff.AcceptedDigest), command.ExitFailed, "has changed since it was shown")
 	d.want(d.operator("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitFailed, "it needs the role admin or owner")
 	d.want(d.admin("tools", "accept", "notes:notes.create", "--digest", diff.Digest), command.ExitOK, "accepted notes:notes.create")
-	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
+	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is unchanged since it was accepted")
 	d.want(d.operator("tools", "diff", "notes"), command.ExitUsage, "source:name")
 	d.want(d.agent("tools", "diff", "notes:notes.create"), command.ExitFailed, "role")
 }
@@ -92,7 +92,7 @@ func setsSources(d *fixture) {
 	d.want(d.admin("source", "list"), command.ExitOK, "SOURCE", "crm", "interface, quarantine", "notes")
 	listed := d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "listed notes: ok")
 	d.want(d.operator("source", "refresh", "none"), command.ExitFailed, "no source none")
-	d.want(d.operator("source", "refresh", "crm", "--wait", "1ms"), command.ExitOK, "has not been listed yet")
+	d.want(d.operator("source", "refresh", "crm", "--wait", "1ms"), command.ExitOK, "are not listed yet")
 	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{"), command.ExitUsage, "--config must be")
 	d.want(d.admin("source", "set", "crm", "--config", "{}"), command.ExitUsage, "--kind is required")
 	d.want(d.admin("source", "set", "crm", "--kind", "mcp", "--config", "{}"), command.ExitUsage, "/config")

@@ -101,7 +101,7 @@ func TestTriage(t *testing.T) {
 	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "invoice"), command.ExitUsage, "must be one of")
 	made := decode[wire.TriageCorrection](t, d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "request", "--json"), command.ExitOK).out)
 	d.want(d.operator("triage", "why", id.String()), command.ExitOK, "its owner is asked first", "act is request")
-	d.want(d.operator("triage", "correct", id.String(), "--retract", strconv.FormatInt(made.Number, 10)), command.ExitOK, "is taken back")
+	d.want(d.operator("triage", "correct", id.String(), "--retract", strconv.FormatInt(made.Number, 10)), command.ExitOK, "withdrew correction")
 	exec(message, uuid.Must(uuid.NewV7()), "again", account.ID)
 	d.want(d.operator("triage", "show", "4711@example.com"), command.ExitFailed, "several messages", id.String())
 	d.want(d.admin("triage", "accounts", "delete", "work"), command.ExitOK, "deleted account work")

@@ -15,7 +15,7 @@ import (
 // Errors of this package. Callers add the names of the key and the secret.
 var (
 	ErrNoKey   = errors.New("no key")
-	ErrKey     = errors.New("a key is 32 bytes in base64; make one with: openssl rand -base64 32")
+	ErrKey     = errors.New("a key must be 32 bytes in base64; make one with: openssl rand -base64 32")
 	ErrDamaged = errors.New("the encrypted secret is damaged")
 	ErrOther   = errors.New("the secret was encrypted with another key, or for something else")
 )

@@ -74,7 +74,7 @@ func compilePattern(text string) (*pattern, error) {
 			return &pattern{text: text, back: back}, nil
 		}
 	}
-	return nil, errors.New("no engine has this regular expression")
+	return nil, errors.New("this regular expression is not supported")
 }
 
 // compileLinear compiles an expression for RE2. It returns nil if RE2 does not

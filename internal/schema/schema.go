@@ -72,11 +72,11 @@ func Compile(raw []byte) (*Schema, error) {
 		return nil, unusable("is longer than %d KiB", MaxBytes>>10)
 	}
 	if err := check.JSON(raw); err != nil {
-		return nil, unusable("is not JSON that can be read")
+		return nil, unusable("is not valid JSON")
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, unusable("is not JSON that can be read")
+		return nil, unusable("is not valid JSON")
 	}
 	if err := inspect(doc); err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func (x *expansion) size(s *jsonschema.Schema) (int, error) {
 		return n, nil
 	}
 	if x.open[s] {
-		return 0, unusable("refers to itself for one and the same value, which has no end")
+		return 0, unusable("refers to itself without end")
 	}
 	if len(x.open) == maxNesting {
 		return 0, unusable("has more than %d references and combinators within each other", maxNesting)

@@ -129,7 +129,7 @@ func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
 		return out, countTool(out)
 	})
 	if held > 0 {
-		out = heldBack(held, "the tool gave no usable answer several times in a row; its circuit breaker is open")
+		out = heldBack(held, "the tool returned no usable answer several times in a row; its circuit breaker is open")
 		out.ToolHeld = true
 	}
 	return out

@@ -2903,7 +2903,7 @@ export interface components {
             for: string;
             /** @description A line for people. */
             message: string;
-            /** @description When that ends at the soonest; null if nobody can say. */
+            /** @description When that ends at the earliest; null if nobody can say. */
             until: components["schemas"]["MaybeTime"];
         };
         /** @description An attempt, or the end of an action without one. */
@@ -3521,7 +3521,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             /**
-             * @description When it would go out at the soonest; if a person has to approve it, not before that. null where it never would, or
+             * @description When it would go out at the earliest; if a person has to approve it, not before that. null where it never would, or
              *     where only an operator can say when.
              */
             goes_out_at: components["schemas"]["MaybeTime"];
@@ -5813,7 +5813,7 @@ export interface components {
                 /**
                  * @example {
                  *       "type": "urn:countersign:problem:invalid",
-                 *       "title": "The request is not valid",
+                 *       "title": "Invalid request",
                  *       "status": 400,
                  *       "code": "invalid",
                  *       "detail": "the request breaks the rules that errors lists",

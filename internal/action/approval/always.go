@@ -140,7 +140,7 @@ func (a *Always) scope(g *settings.Grant, m *item) error {
 		}
 	case ScopeTenant:
 	default:
-		return fault.New(fault.Invalid, "a scope is session, employee, automation or tenant")
+		return fault.New(fault.Invalid, "scope must be session, employee, automation or tenant")
 	}
 	return nil
 }

@@ -30,9 +30,9 @@ func (id uniqueness) compare(first uniqueness) Answer {
 	case id.external != first.external:
 		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "the action_id is taken by another envelope")}
 	case id.digest != first.digest:
-		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope of this external_id or action_id exists with other content: %s", first.action)}
+		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope with this external_id or action_id exists with other content: %s", first.action)}
 	case id.chosen && id.action != first.action:
-		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.action)}
+		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope with this external_id exists under another action_id: %s", first.action)}
 	}
 	return Answer{Action: first.action, Known: true}
 }

@@ -57,7 +57,7 @@ func ParsePlan(token string) (Plan, error) {
 	text, ok := strings.CutPrefix(token, planPrefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if !ok || err != nil || len(raw) < planHead || len(raw) > planHead+maxPlanTool || raw[0] != planScheme {
-		return Plan{}, fault.New(fault.Invalid, "is not a plan from a dry run; send it unchanged, or leave it out")
+		return Plan{}, fault.New(fault.Invalid, "is not a plan from a dry run; send it unchanged, or omit it")
 	}
 	p := Plan{Content: envelope.Digest(raw[1:33]), Decision: uuid.UUID(raw[33:49]), Tool: raw[planHead:]}
 	p.IssuedAt = time.Unix(int64(binary.BigEndian.Uint64(raw[49:planHead])&(1<<62-1)), 0).UTC() // masked to fit
@@ -87,7 +87,7 @@ func (p *Plan) compare(r *row) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	return fault.Coded(wire.CodePlan, fault.Conflict, "the call differs from its plan in: %s. Make another dry run", strings.Join(moved, "; "))
+	return fault.Coded(wire.CodePlan, fault.Conflict, "the call differs from its plan in: %s; make another dry run", strings.Join(moved, "; "))
 }
 
 // matchPlans keeps the rows that match their plans and answers the others with the
@@ -158,7 +158,7 @@ func (by Submitter) CheckAutomation(id string) error {
 		}
 		return by.Names.CheckAutomation(id)
 	}
-	return check.Invalid("/automation_id", "reserved", "ids that begin with "+reservedPrefix+" are Countersign's own; take another one")
+	return check.Invalid("/automation_id", "reserved", "ids that begin with "+reservedPrefix+" are reserved; use another one")
 }
 
 // CheckSession refuses a session that a submitter without one of its own may not
@@ -190,7 +190,7 @@ func (by Submitter) checkName(external string) error {
 	for _, prefix := range []string{"workflow:", "message:", "revert:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
-			return check.Invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")
+			return check.Invalid("/external_id", "reserved", "names that begin like this are reserved; use another one")
 		}
 	}
 	return by.CheckExternalID(external)

@@ -156,11 +156,11 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
-		return r, check.Invalid("/tenant_id", "tenant", "is not the tenant of this token; leave it out")
+		return r, check.Invalid("/tenant_id", "tenant", "is not the tenant of this token; omit it")
 	}
 	if by.Employee != (envelope.EmployeeID{}) {
 		if p.EmployeeID != (envelope.EmployeeID{}) && p.EmployeeID != by.Employee {
-			return r, check.Invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
+			return r, check.Invalid("/employee_id", "employee", "is not the employee of this token; omit it")
 		}
 		r.Employee = by.Employee
 	} else if err := by.CheckEmployee(p.EmployeeID); err != nil {
@@ -168,7 +168,7 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 	}
 	if by.Session != "" {
 		if p.SessionID != "" && p.SessionID != by.Session {
-			return r, check.Invalid("/session_id", "session", "is not the session of this token; leave it out")
+			return r, check.Invalid("/session_id", "session", "is not the session of this token; omit it")
 		}
 		r.Session = by.Session
 	} else if err := by.CheckSession(p.SessionID); err != nil {

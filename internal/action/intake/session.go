@@ -29,7 +29,7 @@ func CheckAgentSession(ctx context.Context, tx pgx.Tx, by Submitter, session str
 	return err
 }
 
-var errAgentSession = check.Invalid("/session_id", "session", "is an agent's session, in which only that agent proposes; leave it out, or take one of your own")
+var errAgentSession = check.Invalid("/session_id", "session", "is an agent's session, in which only that agent proposes; omit it, or use your own")
 
 // refuseSessions answers the rows that CheckAgentSession refuses, and returns the
 // others. It costs one statement where a submitter without a session of its own

@@ -103,7 +103,7 @@ func nextOccurrence(base string, last occurrence) (string, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimPrefix(last.externalID, base), 10, 64)
 	if err != nil || n >= maxOccurrence {
-		return "", fault.New(fault.Conflict, "the call is identical to another one; give it an external_id of its own")
+		return "", fault.New(fault.Conflict, "the call is identical to another one; give it its own external_id")
 	}
 	return base + occurrenceText(n+1), nil
 }

@@ -179,9 +179,9 @@ func Explain(word string) string {
 	case WaitsApproval:
 		return "a person's decision"
 	case WaitsBucket:
-		return "its bucket, which has given all that its limits allow for now"
+		return "its bucket, which has reached its limits for now"
 	case WaitsRetryAfter:
-		return "its bucket, which is closed because the provider asked for time"
+		return "its bucket, which is closed because the provider asked to wait"
 	case WaitsRetry:
 		return "its next attempt"
 	case WaitsStart, WaitsTurn:

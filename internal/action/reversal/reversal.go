@@ -262,7 +262,7 @@ func (c *call) refuseKind() error {
 	case Reverts(e.ExternalID) != nil:
 		return refusal("/reverts", "reversal", "it is a reversal itself; to have the first effect again, propose that action again")
 	case c.view.Effect == envelope.EffectRead:
-		return refusal("/effect", "read", "it only read, and has no effect to take back")
+		return refusal("/effect", "read", "it only read, and has no effect to revert")
 	}
 	return nil
 }
@@ -276,15 +276,15 @@ func (c *call) refuse() error {
 	switch phase := c.view.Phase; phase {
 	case envelope.PhaseCompleted:
 		if c.view.Envelope.Result.Status == envelope.StatusConflict {
-			return refusal("/envelope/result/status", "already_present", "it found its effect there already, so that the effect may not be its own to take back")
+			return refusal("/envelope/result/status", "already_present", "its effect already existed, so the effect may belong to another call")
 		}
 		return nil
 	case envelope.PhaseUnknown:
-		return refusal("/phase", "unknown", "it is unknown whether it happened; find out first (countersign dlq resolve)")
+		return refusal("/phase", "unknown", "it is unknown whether it happened; first resolve it (countersign dlq resolve)")
 	case envelope.PhasePending, envelope.PhaseApproved:
 		return refusal("/phase", "not_sent", "it is %s, and has not been sent; undo it instead (countersign undo)", phase)
 	case envelope.PhaseExecuting:
-		return refusal("/phase", "not_ended", "it is being sent; wait for its end")
+		return refusal("/phase", "not_ended", "it is being sent; wait until it ends")
 	case envelope.PhaseDenied, envelope.PhaseFailed, envelope.PhaseExpired, envelope.PhaseSkipped, envelope.PhaseUndone:
 		return refusal("/phase", "no_effect", "it is %s, and had no effect", phase)
 	}

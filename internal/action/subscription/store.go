@@ -20,12 +20,12 @@ import (
 var violations = postgres.Violations{
 	"subscriptions_tenant_id_fkey":           fault.New(fault.NotFound, "no such tenant"),
 	"subscriptions_source_id_fkey":           fault.New(fault.NotFound, "no such source"),
-	"subscriptions_name_check":               fault.New(fault.Invalid, "a subscription's name is 1 to 63 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
-	"subscriptions_kinds_check":              fault.New(fault.Invalid, "a subscription has 1 to 50 kinds of event"),
-	"subscriptions_min_risk_check":           fault.New(fault.Invalid, "a risk is low, medium or high"),
-	"subscriptions_pkey":                     fault.New(fault.Conflict, "a subscription of that name exists"),
-	"subscriptions_subscription_id_key":      fault.New(fault.Conflict, "a subscription of that name exists"),
-	"subscriptions_id_key":                   fault.New(fault.Conflict, "a subscription of that name exists"),
+	"subscriptions_name_check":               fault.New(fault.Invalid, "a subscription's name must be 1 to 63 of a-z, 0-9, dot, - and _, and start with a letter or a digit"),
+	"subscriptions_kinds_check":              fault.New(fault.Invalid, "a subscription must have 1 to 50 kinds of event"),
+	"subscriptions_min_risk_check":           fault.New(fault.Invalid, "risk must be low, medium or high"),
+	"subscriptions_pkey":                     fault.New(fault.Conflict, "a subscription with that name exists"),
+	"subscriptions_subscription_id_key":      fault.New(fault.Conflict, "a subscription with that name exists"),
+	"subscriptions_id_key":                   fault.New(fault.Conflict, "a subscription with that name exists"),
 	"approval_messages_pkey":                 fault.New(fault.Conflict, "the subscription does not exist any more"),
 	"approval_messages_subscription_id_fkey": fault.New(fault.Conflict, "the subscription does not exist any more"),
 }
@@ -82,7 +82,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	})
 	err = violations.Fault(err)
 	if err == nil && id != s.ID {
-		return fault.New(fault.Conflict, "another request just created a subscription of that name; try again")
+		return fault.New(fault.Conflict, "another request just created a subscription with that name; try again")
 	}
 	return err
 }

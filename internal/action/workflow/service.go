@@ -80,7 +80,7 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	case !by.Sees(postgres.OrZero(first.ProposedBy), postgres.OrZero(first.SessionID)):
 		return ID{}, false, intake.ErrTaken()
 	case !bytes.Equal(first.ContentDigest, digest):
-		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
+		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow with this external_id exists with other content: %s", first.WorkflowID)
 	default:
 		return ID(first.WorkflowID), true, postgres.AwaitStandbys(ctx, tx)
 	}
@@ -116,10 +116,10 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 	}
 	var found check.Problems
 	if by.Session != "" && r.Session != "" && r.Session != by.Session {
-		found.Add("/session_id", "session", "is not the session of this token; leave it out")
+		found.Add("/session_id", "session", "is not the session of this token; omit it")
 	}
 	if by.Employee != (envelope.EmployeeID{}) && r.Employee != (envelope.EmployeeID{}) && r.Employee != by.Employee {
-		found.Add("/employee_id", "employee", "is not the employee of this token; leave it out")
+		found.Add("/employee_id", "employee", "is not the employee of this token; omit it")
 	}
 	if err := found.Err(); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 		Row: func(t wire.Tool) []string { return []string{t.Tool, policy.ModeText(t.Mode), t.Risk, t.Title} },
 	}
 	if f != (client.ToolFilter{}) {
-		view.Empty = "No tool that is available to you matches."
+		view.Empty = "No matching tools are available to you."
 	}
 	return view.Show(a)(usable, nil)
 }

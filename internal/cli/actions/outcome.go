@@ -45,7 +45,7 @@ func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) er
 	}
 	switch {
 	case waiting > 0 && len(actions) == 1 && voted(actions[0]) != "":
-		a.Note("%s; somebody else must agree as well", voted(actions[0]))
+		a.Note("%s; somebody else must agree too", voted(actions[0]))
 	case waiting > 0 && len(actions) == 1:
 		a.Note("A person must decide: countersign approve %s", actions[0].Envelope.ActionID)
 	case waiting > 0:
@@ -53,7 +53,7 @@ func ShowOutcome(a *command.App, actions []wire.Action, waited time.Duration) er
 	case running == 1 && len(actions) == 1 && waited == 0:
 		a.Note("To see the result: countersign get %s --wait", actions[0].Envelope.ActionID)
 	case running > 0:
-		a.Note("%d have not ended yet: countersign watch", running)
+		a.Note("%d not finished: countersign watch", running)
 	}
 	return failed
 }
@@ -151,7 +151,7 @@ func showBatch(a *command.App, items []wire.BatchItem) error {
 			return err
 		}
 	}
-	return a.Print("%d accepted, %d known already, %d denied, %d refused\n",
+	return a.Print("%d accepted, %d already known, %d denied, %d refused\n",
 		counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultDenied], counts[wire.ResultRefused])
 }
 

@@ -27,7 +27,7 @@ func Revert(a *command.App) *cobra.Command {
 		filtered := f != (wire.RevertFilter{})
 		switch {
 		case len(args) == 0 && (!filtered || dryRun):
-			return command.Misuse("say which: ids, or a filter such as --workflow, --session, --tool or --since")
+			return command.Misuse("nothing selected: give ids, or a filter such as --workflow, --session, --tool or --since")
 		case len(args) > 0 && (filtered || r.apply):
 			return command.Misuse("give ids or a filter, not both; ids are reverted without --apply")
 		case dryRun:
@@ -118,7 +118,7 @@ func (r *bulkRevert) work(ctx context.Context, in wire.RevertRequest, report *re
 		}
 		if now := time.Now(); now.Sub(shown) >= progressEvery || in.Cursor == "" {
 			shown = now
-			r.app.Note("revert: %d looked at, %d to revert, %.3g/s", len(report.Items), report.Counts[wire.ResultAccepted], float64(len(report.Items))/max(now.Sub(began).Seconds(), 0.001))
+			r.app.Note("revert: %d checked, %d to revert, %.3g/s", len(report.Items), report.Counts[wire.ResultAccepted], float64(len(report.Items))/max(now.Sub(began).Seconds(), 0.001))
 		}
 		in.Cursor = *done.NextCursor
 	}
@@ -136,14 +136,14 @@ func (r *bulkRevert) show(report revertReport, err error) error {
 	counts := report.Counts
 	switch {
 	case err != nil || report.Stopped:
-		a.Note("Stopped after %d actions: %d %s. To go on, run the command again: what has a reversal keeps it.", len(report.Items), counts[wire.ResultAccepted], r.verb())
+		a.Note("Stopped after %d actions: %d %s. To continue, run the command again; existing reversals are kept.", len(report.Items), counts[wire.ResultAccepted], r.verb())
 	case len(report.Items) == 0:
 		a.Note("No matching actions that may have had an effect.")
 	case !r.apply:
 		a.Note("\nNothing was changed. To revert %d, add --apply. %d have a reversal already, and %d cannot be reverted.",
 			counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultRefused]+counts[wire.ResultDenied])
 	default:
-		return a.Print("%d reversals proposed, %d known already, %d denied, %d refused\n", counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultDenied], counts[wire.ResultRefused])
+		return a.Print("%d reversals proposed, %d already known, %d denied, %d refused\n", counts[wire.ResultAccepted], counts[wire.ResultKnown], counts[wire.ResultDenied], counts[wire.ResultRefused])
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func waitForEnd(ctx context.Context, a *command.App, c *client.Client, tool stri
 			}
 		}
 		if err != nil {
-			fmt.Fprintf(a.Err, "The action is left as it is. To keep waiting: countersign get %s --wait=5m\nTo take it back: countersign undo %s\n", inv.ID, inv.ID)
+			fmt.Fprintf(a.Err, "The action was not changed. To keep waiting: countersign get %s --wait=5m\nTo take it back: countersign undo %s\n", inv.ID, inv.ID)
 			return inv, err
 		}
 	}
@@ -154,7 +154,7 @@ func showInvocation(a *command.App, inv wire.Invocation) error {
 			return err
 		}
 	case inv.Status == wire.ExecutionSuccess && (len(inv.Outputs) == 0 || string(inv.Outputs) == "null"):
-		a.Note("Done; the tool answered nothing.")
+		a.Note("Done; the tool returned nothing.")
 	case inv.Status == wire.ExecutionSuccess:
 		return a.Print("%s\n", command.Indented(inv.Outputs))
 	case failed == nil:
@@ -191,7 +191,7 @@ func reversibleText(reversible bool) string {
 	if reversible {
 		return "yes"
 	}
-	return "no: what it does cannot be reverted"
+	return "no: its effect cannot be reverted"
 }
 
 // showDryRun shows the preview of a call.
@@ -199,13 +199,13 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 	dry := inv.DryRun
 	switch {
 	case dry == nil:
-		return errors.New("the server did not answer as to a dry run; is it of this version?")
+		return errors.New("the server ignored the dry run; check that it runs this version")
 	case a.JSON:
 		return a.WriteJSON(inv)
 	}
 	goes := "only after an operator resolves it, or never"
 	if dry.GoesOutAt != nil {
-		goes = dry.GoesOutAt.Local().Format(time.DateTime) + " at the soonest"
+		goes = dry.GoesOutAt.Local().Format(time.DateTime) + " at the earliest"
 	}
 	rows := [][]string{
 		{"tool", dry.Call.Tool},
@@ -223,6 +223,6 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 	if err := a.Table([]string{"WHAT", "RESULT"}, rows); err != nil {
 		return err
 	}
-	a.Note("Nothing was done. To do just this within the hour, add:")
+	a.Note("Nothing was done. To do exactly this within the hour, add:")
 	return a.Print("--plan %s\n", dry.Plan)
 }

@@ -45,7 +45,7 @@ func readInput(a *command.App, cmd *cobra.Command, f proposalFlags, args []strin
 	inFlags := cmd.Flags().Changed("args") || f.given()
 	switch {
 	case len(args) == 0 && f.Tool.Name == "":
-		return nil, command.Misuse("say what to do: --tool SOURCE:NAME, or a file of proposals")
+		return nil, command.Misuse("nothing to submit: give --tool SOURCE:NAME or a file of proposals")
 	case len(args) == 1 && inFlags:
 		return nil, command.Misuse("give a file or a proposal in flags, not both")
 	case len(args) == 0:
@@ -86,7 +86,7 @@ func submitMany(ctx context.Context, a *command.App, c *client.Client, proposals
 		batch := nextBatch(proposals[sent:])
 		items, err := c.SubmitBatch(ctx, batch)
 		if err != nil {
-			a.Note("%d of %d were sent before this; submit the same again, which is safe.", sent, len(proposals))
+			a.Note("%d of %d were submitted before the error; submitting all of them again is safe.", sent, len(proposals))
 			return err
 		}
 		for i := range items {
@@ -141,7 +141,7 @@ func waitForAll(ctx context.Context, a *command.App, c *client.Client, all []wir
 // shown.
 func batchError(all []wire.BatchItem, refused int) error {
 	if refused > 0 {
-		return fmt.Errorf("%d of %d proposals were refused; correct them and submit the whole again, which is safe", refused, len(all))
+		return fmt.Errorf("%d of %d proposals were refused; correct them and submit the whole input again, which is safe", refused, len(all))
 	}
 	for _, it := range all {
 		if it.Result == wire.ResultDenied || ended(it.Phase) {
@@ -186,7 +186,7 @@ func readProposals(r io.Reader) ([]json.RawMessage, error) {
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, fmt.Errorf("value %d of the input is not JSON: it breaks off or goes wrong near byte %d", n, decoder.InputOffset())
+			return nil, fmt.Errorf("value %d of the input is not valid JSON: error near byte %d", n, decoder.InputOffset())
 		}
 		found, err := unpack(value)
 		if err != nil {

@@ -40,7 +40,7 @@ func runWatch(ctx context.Context, a *command.App, c *client.Client, since strin
 			if first {
 				a.Note("Watching %s; Ctrl-C ends it.", c)
 			} else {
-				a.Note("Connected again.")
+				a.Note("Reconnected.")
 			}
 			first = false
 		},
@@ -48,7 +48,7 @@ func runWatch(ctx context.Context, a *command.App, c *client.Client, since strin
 			if errors.Is(err, io.EOF) {
 				err = errors.New("the server ended the stream")
 			}
-			a.Note("Connection lost: %v. Again in %s.", err, again.Round(100*time.Millisecond))
+			a.Note("Connection lost: %v. Reconnecting in %s.", err, again.Round(100*time.Millisecond))
 		},
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

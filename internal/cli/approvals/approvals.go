@@ -75,9 +75,9 @@ func Approve(a *command.App) *cobra.Command {
 	cmd := command.New(a, "approve ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case f.onlyOne() && len(args) > 1:
-			return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
+			return command.Misuse("--args, --set, --etag and --always apply to one action; approve the others separately")
 		case f.grant.ExpiresIn == 0 && f.loosens():
-			return command.Misuse("--scope, --loose, --pin and --preview need --always")
+			return command.Misuse("--scope, --loose, --pin and --preview require --always")
 		case f.preview:
 			return f.showGrant(ctx, a, c, args[0])
 		case len(args) > 1 && f.wait == 0:
@@ -157,7 +157,7 @@ func seenETag(action wire.Action, decide string, seen bool) (string, error) {
 		return "", nil
 	}
 	if d.Edited != nil && !seen {
-		return "", command.Misuse("%s was edited by %s since it was proposed: look at it with `countersign get %s`, then %s it with --etag %s",
+		return "", command.Misuse("%s was edited by %s after it was proposed: check it with `countersign get %s`, then %s it with --etag %s",
 			id, command.Line(d.Edited.By.Brief()), id, decide, d.ETag)
 	}
 	return d.ETag, nil
@@ -231,7 +231,7 @@ func Edit(a *command.App) *cobra.Command {
 	var f decision
 	cmd := command.New(a, "edit ID", command.Arguments(1, 1, "an action id"), func(ctx context.Context, c *client.Client, args []string) error {
 		if !f.changes() {
-			return command.Misuse("say what to change, with --args or --set")
+			return command.Misuse("nothing to change: give --args or --set")
 		}
 		f.yes = true
 		return actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
@@ -253,7 +253,7 @@ func Deny(a *command.App) *cobra.Command {
 	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case in.ETag != "" && len(args) > 1:
-			return command.Misuse("--etag is about one action; deny the others by themselves")
+			return command.Misuse("--etag applies to one action; deny the others separately")
 		case len(args) > 1:
 			return decideMany(ctx, a, args, in.Note, c.DenyMany)
 		}

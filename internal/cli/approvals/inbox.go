@@ -22,7 +22,7 @@ func Inbox(a *command.App) *cobra.Command {
 	cmd = command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		if counts {
 			if flags := cmd.Flags(); flags.Changed("order") || flags.Changed("limit") || flags.Changed("cursor") {
-				return command.Misuse("--counts goes without --order, --limit and --cursor")
+				return command.Misuse("--counts cannot be combined with --order, --limit or --cursor")
 			}
 			return command.Show(a, showCounts)(c.InboxCounts(ctx, f))
 		}

@@ -62,7 +62,7 @@ func knownHead(text string) (n note, err error) {
 		return n, err
 	}
 	if n.Hash == (audit.Hash{}) {
-		return n, command.Misuse("--head must be the hash of a head that was shown; no checkpoint has zeros")
+		return n, command.Misuse("--head must not be zeros; give the hash of a head")
 	}
 	return n, nil
 }
@@ -123,11 +123,11 @@ func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) 
 func recordNote(ctx context.Context, a *command.App, log auditor, head audit.Head) error {
 	err := log.note(ctx, head)
 	if errors.Is(err, client.ErrDenied) {
-		a.Note("Not recorded, so `countersign doctor` does not know of it: that takes an operator's token with the scope audit:write.")
+		a.Note("Not recorded for `countersign doctor`: that requires an operator's token with the scope audit:write.")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the head was written, and not recorded as noted: %w", err)
+		return fmt.Errorf("the head was written, but not recorded as noted: %w", err)
 	}
 	return nil
 }

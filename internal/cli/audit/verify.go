@@ -23,7 +23,7 @@ func auditVerify(a *command.App) *cobra.Command {
 				return err
 			}
 			if v.at.rows && (tenant == "" || head != "") {
-				return command.Misuse("--from %s compares rows, so it takes --tenant, and no --head", from)
+				return command.Misuse("--from %s compares rows: it requires --tenant and cannot be combined with --head", from)
 			}
 		}
 		if head != "" {
@@ -136,7 +136,7 @@ func (v *verification) run(ctx context.Context) error {
 		return failed
 	}
 	if n := v.result.findings(); err == nil && n > 0 {
-		err = fmt.Errorf("the record is not what its checkpoints and events cover (findings: %d)", n)
+		err = fmt.Errorf("the records do not match their checkpoints and events (findings: %d)", n)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (v *verification) chain(ctx context.Context) error {
 	if known.Checkpoint != 0 {
 		is, err := currentHead(ctx, v.log)
 		if err == nil && is.Tenant != known.Tenant {
-			err = fmt.Errorf("the note is of a head of tenant %s, and this is the chain of tenant %s", known.Tenant, is.Tenant)
+			err = fmt.Errorf("the noted head belongs to tenant %s, and this chain to tenant %s", known.Tenant, is.Tenant)
 		}
 		if err != nil {
 			return err

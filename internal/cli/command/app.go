@@ -133,7 +133,7 @@ func (a *App) failJSON(err error) {
 // advice returns the remedy for an error.
 func (a *App) advice(err error, code int) string {
 	if code == ExitUsage && !errors.Is(err, client.ErrInvalid) {
-		return "Run the command with --help to see how it is used."
+		return "Run the command with --help for usage."
 	}
 	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return "Is the API running there? `countersign dev` starts one; --url or " + urlEnv + " sets its address."
@@ -281,9 +281,9 @@ func Arguments(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return Misuse("%s needs at least %d argument(s): %s", cmd.CommandPath(), least, what)
 		case most == 0 && len(args) > 0:
-			return Misuse("%s takes no arguments, and was given %d", cmd.CommandPath(), len(args))
+			return Misuse("%s takes no arguments, received %d", cmd.CommandPath(), len(args))
 		case most >= 0 && len(args) > most:
-			return Misuse("%s takes only %s, and was given %d arguments", cmd.CommandPath(), what, len(args))
+			return Misuse("%s takes only %s, received %d arguments", cmd.CommandPath(), what, len(args))
 		}
 		return nil
 	}

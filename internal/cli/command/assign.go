@@ -19,7 +19,7 @@ func Assign(args, schema json.RawMessage, set string) (json.RawMessage, error) {
 	}
 	doc, err := exact(args)
 	if err != nil {
-		return nil, Misuse("the arguments are not a JSON object in which %s could be set", name)
+		return nil, Misuse("the arguments are not a JSON object, so %s cannot be set", name)
 	}
 	path := strings.Split(name, ".")
 	value, err := exact(json.RawMessage(text))
@@ -27,7 +27,7 @@ func Assign(args, schema json.RawMessage, set string) (json.RawMessage, error) {
 		value = text
 	}
 	if doc, ok = put(doc, path, value); !ok {
-		return nil, Misuse("%s: there is something else in the arguments where that leads", name)
+		return nil, Misuse("%s: the path leads through a value that is not an object", name)
 	}
 	return json.Marshal(doc)
 }

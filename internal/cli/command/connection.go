@@ -26,7 +26,7 @@ func (a *App) DatabaseURL() (string, error) {
 	if url := a.Getenv(DatabaseEnv); url != "" {
 		return url, nil
 	}
-	return "", Misuse("%s must say where the database is: postgres://user:password@host:5432/database", DatabaseEnv)
+	return "", Misuse("%s is required: the URL of the database, such as postgres://user:password@host:5432/database", DatabaseEnv)
 }
 
 // InDatabase does something in a transaction of the scope of a tenant, or of
@@ -70,7 +70,7 @@ func (a *App) OpenDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 	defer cancel()
 	if err := pool.Ping(ping); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("the database of %s does not answer; is it running, and is the address right?", DatabaseEnv)
+		return nil, fmt.Errorf("the database of %s does not answer; check the address, and that it is running", DatabaseEnv)
 	}
 	return pool, nil
 }

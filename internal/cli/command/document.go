@@ -96,11 +96,11 @@ func (a *App) ShowChanges(done wire.SettingChanges) error {
 	summary := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged.", counts[wire.ChangeAdded], counts[wire.ChangeChanged], counts[wire.ChangeRemoved], counts[wire.ChangeUnchanged])
 	switch {
 	case applied:
-		a.Note("%s It is done.", summary)
+		a.Note("%s Done.", summary)
 	case len(rows) == 0:
-		a.Note("%s There is nothing to do.", summary)
+		a.Note("%s Nothing to do.", summary)
 	default:
-		a.Note("%s Nothing was changed; add --apply to do it. To have it refused if somebody changes the settings first, add --if-match %s.", summary, done.ETag)
+		a.Note("%s Nothing was changed; add --apply to do it. To reject it if the settings change first, add --if-match %s.", summary, done.ETag)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (a *App) ReadDocument(name string, check func(document []byte) error) (*Fil
 		return nil, err
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes; is it the right file?", name, maxFile)
+		return nil, fmt.Errorf("%s is longer than %d bytes; check that it is the right file", name, maxFile)
 	}
 	return parseFile(name, text, check)
 }
@@ -202,7 +202,7 @@ func parseFile(name string, text []byte, check func(document []byte) error) (*Fi
 	}
 	var more yaml.Node
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, f.wrong(position{max(more.Line, 1), 1}, "", "holds more than one document; keep one")
+		return nil, f.wrong(position{max(more.Line, 1), 1}, "", "has more than one document; keep one")
 	}
 	value, err := f.value("", root.Content[0], 0)
 	if err != nil {
@@ -259,7 +259,7 @@ func (f *File) mapping(pointer string, node *yaml.Node, depth int) (any, error) 
 		key, child := node.Content[i], node.Content[i+1]
 		here := position{key.Line, key.Column}
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return nil, f.wrong(here, pointer, "must have plain words as the names of its fields")
+			return nil, f.wrong(here, pointer, "must have plain strings as field names")
 		}
 		at := pointer + "/" + envelope.EscapePointer(key.Value)
 		if _, twice := object[key.Value]; twice {

@@ -125,7 +125,7 @@ func LimitFlag(cmd *cobra.Command, n *int, most int, about string) {
 func PositiveFlag(cmd *cobra.Command, n *int, name, about string) {
 	Flag(cmd, name, "int", about, func(text string) (err error) {
 		if *n, err = strconv.Atoi(text); err != nil || *n < 1 {
-			return errors.New("must be a number from 1 on; for no limit leave it out, and to stop everything use `countersign pause`")
+			return errors.New("must be 1 or more; omit it for no limit, or use `countersign pause` to stop everything")
 		}
 		return nil
 	})
@@ -137,7 +137,7 @@ func LifetimeFlag[D ~int64](cmd *cobra.Command, d *D, name, about string) {
 	Flag(cmd, name, "duration", about, func(text string) error {
 		parsed, err := envelope.ParseDuration(text)
 		if err != nil || parsed <= 0 {
-			return errors.New("must be a time such as 15m, 2h or 1d, and not zero")
+			return errors.New("must be a duration above zero, such as 15m, 2h or 1d")
 		}
 		*d = D(parsed)
 		return nil
@@ -149,7 +149,7 @@ func DurationFlag[D ~int64](cmd *cobra.Command, d *D, name, about string) *pflag
 	return Flag(cmd, name, "duration", about, func(text string) error {
 		parsed, err := envelope.ParseDuration(text)
 		if err != nil && text != "" {
-			return errors.New("must be a time such as 90s, 15m, 2h or 1d")
+			return errors.New("must be a duration such as 90s, 15m, 2h or 1d")
 		}
 		*d = D(parsed)
 		return nil
@@ -178,7 +178,7 @@ func parsePast(text string, now time.Time) (time.Time, error) {
 	if ago, err := envelope.ParseDuration(text); err == nil {
 		return now.Add(-time.Duration(ago)), nil
 	}
-	return time.Time{}, errors.New("must be a time such as 2026-01-02T03:04:05Z, a day such as 2026-01-02, or how long ago it was, such as 24h")
+	return time.Time{}, errors.New("must be a time such as 2026-01-02T03:04:05Z, a day such as 2026-01-02, or a duration ago, such as 24h")
 }
 
 // RangeFlags adds --since and --until. A command whose --until is not later ends
@@ -211,7 +211,7 @@ func parseFuture(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := envelope.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return time.Time{}, errors.New("must be a time such as 2026-01-31T08:00:00Z, or how long from now, such as 90s, 15m or 2h")
+		return time.Time{}, errors.New("must be a time such as 2026-01-31T08:00:00Z, or a duration from now, such as 90s, 15m or 2h")
 	}
 	return now.Add(time.Duration(d)), nil
 }

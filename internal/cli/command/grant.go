@@ -56,7 +56,7 @@ func ShowGrant(a *App, g wire.GrantPreview) error {
 	if !g.Complete {
 		of = "among the last " + strconv.Itoa(g.Examined) + " actions"
 	}
-	if err := a.Print("%d of %d calls of %s %s would have passed without a person.\n", g.Count, g.Compared, Line(g.Tool), of); err != nil || g.Count == 0 {
+	if err := a.Print("%d of %d calls of %s %s would have run without a person.\n", g.Count, g.Compared, Line(g.Tool), of); err != nil || g.Count == 0 {
 		return err
 	}
 	err := Table(a, g.Calls, []string{"ID", "PROPOSED", "ARGUMENTS"}, func(c wire.PastCall) []string {

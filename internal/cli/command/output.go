@@ -164,7 +164,7 @@ func (v View[T]) ShowPage(a *App) func(wire.Page[T], error) error {
 	return Show(a, func(a *App, page wire.Page[T]) error {
 		err := v.Show(a)(page.Items, nil)
 		if page.NextCursor != nil && err == nil {
-			a.Note("There are more: add --cursor %s", *page.NextCursor)
+			a.Note("For more results, add --cursor %s", *page.NextCursor)
 		}
 		return err
 	})

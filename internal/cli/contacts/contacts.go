@@ -188,11 +188,11 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 		return err
 	}
 	if result.Bad > 0 && !skipBad {
-		return fmt.Errorf("%d of %d line(s) are wrong, so nothing was imported; --skip-bad leaves them out", result.Bad, result.Bad+result.Read)
+		return fmt.Errorf("%d of %d line(s) are invalid, so nothing was imported; --skip-bad skips them", result.Bad, result.Bad+result.Read)
 	}
 	if !dry {
 		if err := sendParts(ctx, a, c, file, settings, &result); err != nil {
-			return fmt.Errorf("%w\n%d of %d entries were imported; the same command again does the rest", err, result.Added+result.Changed, result.Read)
+			return fmt.Errorf("%w\n%d of %d entries were imported; run the same command again for the rest", err, result.Added+result.Changed, result.Read)
 		}
 	}
 	if dry {

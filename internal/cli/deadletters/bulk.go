@@ -66,7 +66,7 @@ func (ch *bulkChange) run(ctx context.Context) error {
 		return err
 	}
 	if ch.typed && found.Total+found.LeftOut == 0 {
-		return errors.New("none of these is a dead letter that fits")
+		return errors.New("none of these is a matching dead letter")
 	}
 	if ch.apply && found.Total > 0 {
 		err = ch.work(ctx, &found)
@@ -217,7 +217,7 @@ func progress(verb string, n, total int, took time.Duration, rate float64) strin
 		speed = min(speed, rate) // at first it schedules ahead
 	}
 	left := time.Duration(float64(total-n) / speed * float64(time.Second)).Round(time.Second)
-	return fmt.Sprintf("%s: %d of %d, %.3g/s, about %v to go", verb, n, total, speed, left)
+	return fmt.Sprintf("%s: %d of %d, %.3g/s, about %v left", verb, n, total, speed, left)
 }
 
 // show shows the result of a change that may have ended with an error.
@@ -230,10 +230,10 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 		return a.WriteJSON(out)
 	}
 	if out.LeftOut > 0 {
-		a.Note("%d of unknown outcome left out: they may have happened, and replaying could have the effect twice. --allow-duplicates takes them too.", out.LeftOut)
+		a.Note("%d of unknown outcome skipped: they may have happened, and a replay could repeat the effect. --allow-duplicates includes them.", out.LeftOut)
 	}
 	if len(out.NotDead) > 0 {
-		a.Note("%d are not dead letters that fit:", len(out.NotDead))
+		a.Note("%d are not matching dead letters:", len(out.NotDead))
 		for _, id := range out.NotDead {
 			a.Note("  %s", id)
 		}
@@ -253,7 +253,7 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 		return nil
 	}
 	if gone := out.Total - out.Count; gone > 0 {
-		a.Note("%d were not dead letters any more.", gone)
+		a.Note("%d were no longer dead letters.", gone)
 	}
 	return a.Print("%d %sed\n", out.Count, ch.verb)
 }

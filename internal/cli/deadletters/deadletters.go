@@ -128,10 +128,10 @@ func noteNext(a *command.App, l wire.DeadLetter) {
 		return
 	}
 	if v := l.Reconciliation; v != nil {
-		a.Note("Reads have looked for it %d times; the result of the last: %s.", v.Attempts, command.Line(cmp.Or(v.LastResult, "nothing yet")))
+		a.Note("Verified by %d reads; last result: %s.", v.Attempts, command.Line(cmp.Or(v.LastResult, "nothing yet")))
 	}
 	source, _, _ := strings.Cut(l.Tool, ":")
-	a.Note("It is unknown whether it happened. Look at %s first; then say so:", command.Line(source))
+	a.Note("It is unknown whether it happened. Check %s, then record the result:", command.Line(source))
 	a.Note("  countersign dlq resolve %s --happened (or --did-not) --note \"how you know\"", l.ActionID)
 }
 
@@ -141,11 +141,11 @@ func resolve(a *command.App) *cobra.Command {
 	cmd := command.New(a, "resolve ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case r.Happened == didNot:
-			return command.Misuse("say either --happened or --did-not")
+			return command.Misuse("either --happened or --did-not is required")
 		case r.Happened && r.GiveUp:
-			return command.Misuse("--give-up goes with --did-not alone")
+			return command.Misuse("--give-up requires --did-not")
 		case r.Note == "":
-			return command.Misuse("--note must say how you know, for the record")
+			return command.Misuse("--note is required: how you found out, for the audit log")
 		}
 		return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
 			return c.Resolve(ctx, id, r)
@@ -191,11 +191,11 @@ func (s *selection) flags(cmd *cobra.Command, verb string) {
 func (s *selection) ids(a *command.App, args []string) ([]envelope.ActionID, error) {
 	switch filtered := s.filter != (wire.DeadLetterFilter{}); {
 	case len(args) == 0 && !filtered && !s.all && s.from == "":
-		return nil, command.Misuse("say which: ids, --from, --all, or a filter such as --reason or --tool")
+		return nil, command.Misuse("nothing selected: give ids, --from, --all, or a filter such as --reason or --tool")
 	case len(args) > 0 && s.from != "":
 		return nil, command.Misuse("give ids or --from, not both")
 	case s.all && (filtered || len(args) > 0 || s.from != ""):
-		return nil, command.Misuse("--all takes no other selection; with a filter every one that fits is meant anyway")
+		return nil, command.Misuse("--all cannot be combined with other selections; a filter alone selects all matches")
 	case len(args) > 0:
 		return command.IDs(args)
 	case s.from == "":
@@ -257,7 +257,7 @@ func discard(a *command.App) *cobra.Command {
 	var note string
 	cmd := command.New(a, "discard [ID...]", cobra.ArbitraryArgs, func(ctx context.Context, c *client.Client, args []string) error {
 		if note == "" {
-			return command.Misuse("--note must say why, for the record")
+			return command.Misuse("--note is required: the reason, for the audit log")
 		}
 		ch, err := s.change(a, "discard", args)
 		if err != nil {
@@ -317,7 +317,7 @@ func readExport(in io.Reader) ([]envelope.ActionID, error) {
 	if more := len(bad) - maxBadLines; more > 0 {
 		bad = append(bad[:maxBadLines], fmt.Sprintf("and %d more", more))
 	}
-	return nil, command.Misuse("nothing was done, because of bad lines:\n  %s", strings.Join(bad, "\n  "))
+	return nil, command.Misuse("nothing was done; invalid lines:\n  %s", strings.Join(bad, "\n  "))
 }
 
 // readLine returns the id of a line. Its error does not repeat the line.

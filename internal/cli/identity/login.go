@@ -72,7 +72,7 @@ func runLogin(ctx context.Context, a *command.App, f loginFlags) error {
 		return err
 	}
 	if a.Token != "" {
-		a.Note("A token in %s, or --token, goes before this login.", command.TokenEnv)
+		a.Note("A token in %s, or --token, takes precedence over this login.", command.TokenEnv)
 	}
 	return command.Show(a, showMe)(me, nil)
 }
@@ -86,7 +86,7 @@ func Logout(a *command.App) *cobra.Command {
 		}
 		is, err := store.Load(a.Server())
 		if errors.Is(err, login.ErrNone) {
-			return a.Done(nil, "nobody was logged in to %s", a.Server())
+			return a.Done(nil, "not logged in to %s", a.Server())
 		}
 		if err == nil {
 			err = store.Delete(ctx, a.Server())
@@ -95,7 +95,7 @@ func Logout(a *command.App) *cobra.Command {
 			return err
 		}
 		if err := login.Revoke(ctx, is); err != nil {
-			a.Note("It is forgotten here, but the issuer was not told: %v", err)
+			a.Note("The login was deleted here, but not revoked at the issuer: %v", err)
 		}
 		return a.Done(nil, "logged out of %s", a.Server())
 	})

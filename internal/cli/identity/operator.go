@@ -136,7 +136,7 @@ func audienceAllow(a *command.App) *cobra.Command {
 		}
 		done := "allowed"
 		if remove {
-			done = "allows no longer"
+			done = "no longer allows"
 		}
 		err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
 			id, err := identity.TenantByName(ctx, tx, tenant)

@@ -125,7 +125,7 @@ func showToken(a *command.App, made wire.IssuedToken, what string) error {
 	if a.JSON {
 		return a.WriteJSON(made)
 	}
-	a.Note("%s; this is the only time that it shows:", what)
+	a.Note("%s; it is shown only once:", what)
 	return a.Print("%s\n", made.Token)
 }
 
@@ -165,7 +165,7 @@ func tokenRotate(a *command.App) *cobra.Command {
 			return err
 		}
 		if time.Duration(in.Overlap) > identity.MaxOverlap {
-			return command.Misuse("--overlap is at most 7d")
+			return command.Misuse("--overlap must be at most 7d")
 		}
 		made, err := c.RotateToken(ctx, id, in)
 		if err != nil {

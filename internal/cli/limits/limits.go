@@ -77,11 +77,11 @@ func Breakers(a *command.App) *cobra.Command {
 // Employees returns the command employee.
 func Employees(a *command.App) *cobra.Command {
 	return command.NewGroup("employee", command.NewList(a, command.View[wire.Employee]{
-		Empty: "Nothing is set for any employee: trust and scopes bind nobody.", Head: []string{"EMPLOYEE", "NAME", "TRUST", "SCOPES"},
+		Empty: "No employee has settings, so trust and scopes limit nobody.", Head: []string{"EMPLOYEE", "NAME", "TRUST", "SCOPES"},
 		Row: func(e wire.Employee) []string { return []string{e.ID, e.Name, e.Trust, strings.Join(e.Scopes, " ")} },
 	}, (*client.Client).Employees),
 		employeeSet(a),
-		command.NewChange(a, "remove ID|default", "an employee's id, or the word default", "removed what was set for the employee %s",
+		command.NewChange(a, "remove ID|default", "an employee's id, or the word default", "removed the settings of employee %s",
 			(*client.Client).DeleteEmployee))
 }
 
@@ -89,7 +89,7 @@ func employeeSet(a *command.App) *cobra.Command {
 	var e wire.Employee
 	cmd := command.New(a, "set ID|default", command.Arguments(1, 1, "an employee's id, or the word default"), func(ctx context.Context, c *client.Client, args []string) error {
 		if _, err := uuid.Parse(args[0]); err != nil && args[0] != "default" {
-			return command.Misuse("an employee is a UUID, or the word default")
+			return command.Misuse("employee must be a UUID, or the word default")
 		}
 		if e.Trust == "" {
 			return command.Misuse("--trust is required: none, low, medium or high")
@@ -148,7 +148,7 @@ func usedText(b wire.BucketState) string {
 		parts = append(parts, fmt.Sprintf("%d being called", b.InUse))
 	}
 	if b.Permits != nil {
-		parts = append(parts, fmt.Sprintf("%d may go now", *b.Permits))
+		parts = append(parts, fmt.Sprintf("%d permits now", *b.Permits))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -233,7 +233,7 @@ func countPer(text, example string) (n int, interval string, err error) {
 	before, interval, ok := strings.Cut(text, "/")
 	n, err = strconv.Atoi(before)
 	if err != nil || !ok || n < 1 || interval == "" {
-		return 0, "", fmt.Errorf("must be a number from 1 on, a slash and a time, such as %s", example)
+		return 0, "", fmt.Errorf("must be a number, a slash and a duration, such as %s", example)
 	}
 	return n, interval, nil
 }

@@ -51,7 +51,7 @@ func (f *targetFlags) target() (wire.Target, error) {
 		}
 	}
 	if len(named) != 1 {
-		return wire.Target{}, command.Misuse("say what: one of --tool, --bucket, --source, --employee-id, --tenant and --everything")
+		return wire.Target{}, command.Misuse("one of --tool, --bucket, --source, --employee-id, --tenant and --everything is required")
 	}
 	return named[0], nil
 }
@@ -114,14 +114,14 @@ func showStop(a *command.App, of wire.Target, p wire.Pause, kill bool, inFlight 
 	if err != nil {
 		return err
 	}
-	a.Note("Workers apply it within a second: they claim nothing of it any more.")
+	a.Note("Workers stop claiming its actions within a second.")
 	if inFlight >= 0 {
-		a.Note("Workers hold %d action(s) at this moment; what of them has not been sent is stopped within five seconds.", inFlight)
+		a.Note("Workers hold %d action(s) now; those not sent yet are stopped within five seconds.", inFlight)
 	}
 	if kill {
 		a.Note("Its pending actions are being skipped; `countersign pause list` shows the progress.")
 	}
-	a.Note("To go on: countersign resume %s", flagsOf(of))
+	a.Note("To resume: countersign resume %s", flagsOf(of))
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (f *targetFlags) person() (string, error) {
 		name = cmp.Or(who.Name, who.Username)
 	}
 	if name == "" {
-		return "", command.Misuse("--by must say who does it: this machine does not tell its user's name")
+		return "", command.Misuse("--by is required: the user name of this machine is unknown")
 	}
 	return name + " (on the database)", nil
 }

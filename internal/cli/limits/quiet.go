@@ -61,7 +61,7 @@ func (f *quietFlags) scope() (scope, subject string, err error) {
 		}
 	}
 	if named != 1 {
-		return "", "", command.Misuse("say whose: one of --tenant, --employee-id, --bucket and --recipient")
+		return "", "", command.Misuse("one of --tenant, --employee-id, --bucket and --recipient is required")
 	}
 	return scope, f.employee + f.bucket + f.recipient, nil
 }
@@ -104,7 +104,7 @@ func parseWindow(text string) (wire.Window, error) {
 		case !span:
 			w.Days = append(w.Days, first)
 		case from < 0 || to < 0:
-			return w, fmt.Errorf("has days that must be of %s, such as mon-fri or sat,sun", strings.Join(weekdays[:], ", "))
+			return w, fmt.Errorf("has invalid days; use %s, such as mon-fri or sat,sun", strings.Join(weekdays[:], ", "))
 		default:
 			for i := range (to-from+7)%7 + 1 {
 				w.Days = append(w.Days, weekdays[(from+i)%7])
@@ -113,7 +113,7 @@ func parseWindow(text string) (wire.Window, error) {
 	}
 	var ok bool
 	if w.From, w.Until, ok = strings.Cut(times, "-"); !ok {
-		return w, fmt.Errorf("must be days, which may be left out, and times: \"mon-fri 20:00-08:00+1\"")
+		return w, fmt.Errorf("must be optional days, and times, such as \"mon-fri 20:00-08:00+1\"")
 	}
 	return w, nil
 }

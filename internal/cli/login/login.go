@@ -127,7 +127,7 @@ func discover(ctx context.Context, issuer, client string) (*oidc.Provider, *oaut
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, issuer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the issuer at %s does not say how to log in there", issuer)
+		return nil, nil, fmt.Errorf("the metadata of the issuer at %s has no login endpoints", issuer)
 	}
 	endpoint := provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -155,7 +155,7 @@ func redeem(ctx context.Context, cfg Config, provider *oidc.Provider, flow *oaut
 		return Session{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(nonce)) != 1 {
-		return Session{}, errors.New("the issuer's token is of another login")
+		return Session{}, errors.New("the issuer's token belongs to another login")
 	}
 	s.Server, s.Issuer = cfg.Server, cfg.Issuer
 	return s, nil
@@ -175,13 +175,13 @@ func sessionOf(ctx context.Context, provider *oidc.Provider, flow *oauth2.Config
 }
 
 // errNoToken is the error for an issuer that returned no ID token.
-var errNoToken = errors.New("the issuer gave no token of identity; does the client have the scope openid?")
+var errNoToken = errors.New("the issuer returned no ID token; check that the client has the scope openid")
 
 // refused returns the error of an issuer that returned no token: its code, and
 // none of its text.
 func refused(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the issuer gave no token: %s", code(e.ErrorCode))
+		return fmt.Errorf("the issuer returned no token: %s", code(e.ErrorCode))
 	}
 	return errors.New("the issuer does not answer")
 }
@@ -218,13 +218,13 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	query := r.URL.Query()
 	if r.URL.Path != callbackPath || r.Method != http.MethodGet || subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(c.state)) != 1 {
-		page(w, http.StatusBadRequest, "This is not the login that the command line waits for.")
+		page(w, http.StatusBadRequest, "The command line is waiting for another login.")
 		return
 	}
 	var a answer
 	switch {
 	case query.Get("iss") != "" && query.Get("iss") != c.issuer:
-		a.err = errors.New("another issuer answered than the one that was asked")
+		a.err = errors.New("the response came from another issuer")
 	case query.Get("error") != "":
 		a.err = fmt.Errorf("the issuer refused the login: %s", code(query.Get("error")))
 	case query.Get("code") == "":
@@ -235,7 +235,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case c.came <- a:
 	default:
-		page(w, http.StatusConflict, "This login is over.")
+		page(w, http.StatusConflict, "This login has ended.")
 		return
 	}
 	if a.err != nil {
@@ -287,12 +287,12 @@ func Revoke(ctx context.Context, s Session) error {
 		return nil // the issuer offers no such endpoint
 	}
 	if identity.CheckIssuer(at.Revocation) != nil {
-		return errors.New("the issuer's address for that is neither https nor on this machine")
+		return errors.New("the issuer's endpoint is neither https nor on this machine")
 	}
 	form := url.Values{"token": {s.Refresh}, "token_type_hint": {"refresh_token"}, "client_id": {flow.ClientID}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Revocation, strings.NewReader(form.Encode()))
 	if err != nil {
-		return fmt.Errorf("ask the issuer to forget the login: %w", err)
+		return fmt.Errorf("revoke the login at the issuer: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	got, err := issuerClient().Do(r)

@@ -125,7 +125,7 @@ func TestOnlyTheOwnerReadsLogins(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "logins.json"), 0o644); err != nil { // readable by others, which the test expects to be refused
 		t.Fatal(err)
 	}
-	if _, err := store.Load(server); err == nil || !strings.Contains(err.Error(), "others can read") {
+	if _, err := store.Load(server); err == nil || !strings.Contains(err.Error(), "other users can read") {
 		t.Errorf("Load of a file that others can read = %v", err)
 	}
 }

@@ -84,7 +84,7 @@ func (s Store) Fresh(ctx context.Context, server string, now time.Time) (Session
 	case now.Add(early).Before(is.ExpiresAt):
 		return is, nil
 	case is.Refresh == "":
-		return Session{}, fmt.Errorf("%w, and the issuer gave nothing to renew it with", ErrOver)
+		return Session{}, fmt.Errorf("%w, and the issuer returned no refresh token", ErrOver)
 	}
 	next, err := renew(ctx, is)
 	if err != nil {
@@ -123,14 +123,14 @@ func (s Store) read() (map[string]Session, error) {
 		return nil, fmt.Errorf("read the logins: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can read %s: log out there, log in again, and make it your own with chmod 600", s.path())
+		return nil, fmt.Errorf("other users can read %s: run chmod 600 on it, log out, and log in again", s.path())
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	if err != nil {
 		return nil, fmt.Errorf("read the logins: %w", err)
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("%s holds no logins; delete it and log in again", s.path())
+		return nil, fmt.Errorf("%s is not a file of logins; delete it and log in again", s.path())
 	}
 	return all, nil
 }
@@ -144,14 +144,14 @@ func (s Store) write(all map[string]Session) error {
 	}
 	draft, err := os.CreateTemp(s.dir, "logins-*.json") // for its owner alone
 	if err != nil {
-		return fmt.Errorf("keep the login: %w", err)
+		return fmt.Errorf("store the login: %w", err)
 	}
 	_, err = draft.Write(append(text, '\n'))
 	if err = errors.Join(err, draft.Close()); err == nil {
 		err = os.Rename(draft.Name(), s.path())
 	}
 	if err != nil {
-		return fmt.Errorf("keep the login: %w", errors.Join(err, os.Remove(draft.Name())))
+		return fmt.Errorf("store the login: %w", errors.Join(err, os.Remove(draft.Name())))
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ func (s Store) write(all map[string]Session) error {
 // releases it.
 func (s Store) lock(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("keep the login: %w", err)
+		return nil, fmt.Errorf("store the login: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(s.dir, "logins.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("keep the login: %w", err)
+		return nil, fmt.Errorf("store the login: %w", err)
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -174,7 +174,7 @@ func (s Store) lock(ctx context.Context) (free func(), err error) {
 		case err == nil:
 			return func() { _ = file.Close() }, nil // which also lets it go
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return nil, fmt.Errorf("keep the login: %w", errors.Join(err, file.Close()))
+			return nil, fmt.Errorf("store the login: %w", errors.Join(err, file.Close()))
 		}
 		select {
 		case <-again.C:

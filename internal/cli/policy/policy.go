@@ -294,7 +294,7 @@ func grantMake(a *command.App) *cobra.Command {
 			return command.ShowGrant(a, shown)
 		}
 		id, err := c.MakeGrant(ctx, g)
-		return a.Done(err, "made grant %s", id)
+		return a.Done(err, "created grant %s", id)
 	})
 	command.ScopeFlags(cmd, &g.Session, &g.Employee, &g.Automation, "limit to")
 	cmd.Flags().StringArrayVar(&pins, "pin", nil, "require this value in the arguments, as `pointer=value`; arguments without --pin or --loose are not allowed (repeatable)")
@@ -314,7 +314,7 @@ func readPins(texts []string) (map[string]json.RawMessage, error) {
 			return nil, command.Misuse("--pin must be a pointer and a value, such as /currency=EUR")
 		}
 		if _, twice := pins[at]; twice {
-			return nil, command.Misuse("--pin %s is there twice; keep one", at)
+			return nil, command.Misuse("--pin %s is repeated; keep one", at)
 		}
 		raw := json.RawMessage(value)
 		if !json.Valid(raw) {

@@ -102,7 +102,7 @@ func simulatePages(ctx context.Context, a *command.App, c *client.Client, ask wi
 			return nil
 		}
 		if pages%progressPages == 0 {
-			a.Note("%d action(s) examined, %d come out differently", sum.Looked, sum.Changed)
+			a.Note("%d action(s) examined, %d decided differently", sum.Looked, sum.Changed)
 		}
 		ask.Cursor = *page.NextCursor
 	}
@@ -177,15 +177,15 @@ func showSummary(a *command.App, s *summary) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d action(s) examined, %d compared: %d come out differently than by the current policy.", s.Looked, s.Compared, s.Changed)
+	text := fmt.Sprintf("%d action(s) examined, %d compared: %d decided differently than by the current policy.", s.Looked, s.Compared, s.Changed)
 	if s.Gone > 0 {
-		text += fmt.Sprintf(" %d left out, whose tool does not exist any more.", s.Gone)
+		text += fmt.Sprintf(" %d skipped: their tool no longer exists.", s.Gone)
 	}
 	if s.Partial {
-		text = "Stopped before its end; so far: " + text
+		text = "Stopped early; so far: " + text
 	}
 	if s.Moved {
-		text += " The current policy changed meanwhile; run it again."
+		text += " The policy changed meanwhile; run the command again."
 	}
 	return a.Print("%s\n", text)
 }

@@ -42,7 +42,7 @@ func Dev(a *command.App) *cobra.Command {
 // until ctx ends. A demonstration that fails ends --once alone.
 func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	if f.once && f.dir != "" {
-		return command.Misuse("--once lives in a temporary folder; leave --data-dir out")
+		return command.Misuse("--once uses a temporary folder, and cannot be combined with --data-dir")
 	}
 	cfg := dev.Config{
 		DatabaseURL: a.Getenv(command.DatabaseEnv), SecretKey: a.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: telemetry.Version(), Progress: a.Out,
@@ -77,7 +77,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	fmt.Fprintf(cfg.Progress, "  ready in %.1f s\n\nThe demonstration: an agent proposes actions; policy and an operator decide.\n\n", h.Elapsed().Seconds())
 	err = demonstrate(ctx, a, h)
 	if err != nil && !f.once && ctx.Err() == nil {
-		a.Note("%v\nThe environment is up all the same.", err)
+		a.Note("%v\nThe environment is running anyway.", err)
 		err = nil
 	}
 	if err != nil || f.once {

@@ -38,7 +38,7 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 
 	code, out, errs := consult(t, url)
 
-	if code != command.ExitFailed || !strings.Contains(errs, "must be put right") {
+	if code != command.ExitFailed || !strings.Contains(errs, "need a fix") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	for _, text := range []string{

@@ -31,7 +31,7 @@ func Recover(a *command.App) *cobra.Command {
 		r.By = envelope.Actor(by + " (on the database)")
 		switch {
 		case hold && (apply || r.Moved):
-			return command.Misuse("--hold goes with neither --apply nor --moved")
+			return command.Misuse("--hold cannot be combined with --apply or --moved")
 		case hold:
 			err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
 				return fence.HoldForMove(ctx, tx, r.By)
@@ -83,15 +83,15 @@ func describeRecovery(s recovered, r fence.Recovery, apply bool) string {
 	if !s.Applied {
 		fmt.Fprintf(&b, "Held (%s): %s.\n", s.Reason, command.Safe(s.Detail))
 	}
-	fmt.Fprintf(&b, "The newest event is of %s. Later events are lost.\n\n", s.Newest.Format(time.RFC3339))
+	fmt.Fprintf(&b, "The newest event is from %s. Later events are lost.\n\n", s.Newest.Format(time.RFC3339))
 	for _, line := range []struct {
 		n    int64
 		what string
 	}{
 		{s.Unknown, "actions of class once become unknown: they may have been sent"},
-		{s.Sendable, "actions of class once go on: no worker sent them"},
-		{s.Later, "actions of class once go on: they are for later"},
-		{s.Repeatable, "actions of other classes go on: repeating them is harmless"},
+		{s.Sendable, "actions of class once continue: no worker sent them"},
+		{s.Later, "actions of class once continue: they are not due yet"},
+		{s.Repeatable, "actions of other classes continue: repeating them is harmless"},
 		{s.Approvals, "approvals of class once lose their votes: they may have been given before"},
 		{s.Recorded, "calls that workers reported are recorded again"},
 		{s.Lost, "calls were made whose actions are not here; their external ids are not sent again"},
@@ -102,8 +102,8 @@ func describeRecovery(s recovered, r fence.Recovery, apply bool) string {
 		}
 	}
 	if !r.Moved {
-		fmt.Fprintf(&b, "\nLater changes are lost: revocations, pauses, entries of do-not-contact, changes of policy,\n"+
-			"logins and tokens. Do it again before `countersign resume --everything`; new actions of class once need a person for %s.\n", r.AskFor)
+		fmt.Fprintf(&b, "\nLater changes are lost: revocations, pauses, do-not-contact entries, policy changes,\n"+
+			"logins and tokens. Repeat them before `countersign resume --everything`; new actions of class once need a person for %s.\n", r.AskFor)
 	}
 	switch {
 	case s.Applied && r.Moved:

@@ -31,9 +31,9 @@ func Migrate(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("went from version %d to %d", m.From, m.To)
+		what := fmt.Sprintf("migrated from version %d to %d", m.From, m.To)
 		if m.From == m.To {
-			what = fmt.Sprintf("is at version %d already", m.To)
+			what = fmt.Sprintf("is already at version %d", m.To)
 		}
 		return a.Result(map[string]int64{"from": m.From, "to": m.To, "river": int64(m.River)}, "The schema %s (River at %d).\n", what, m.River)
 	})
@@ -99,7 +99,7 @@ func showFindings(a *command.App, all []doctor.Finding) error {
 		return err
 	}
 	if n := counts[doctor.Failed]; n > 0 {
-		return fmt.Errorf("%d of what was examined must be put right", n)
+		return fmt.Errorf("%d finding(s) need a fix", n)
 	}
 	return nil
 }

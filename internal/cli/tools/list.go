@@ -151,27 +151,27 @@ func showDiff(a *command.App, d wire.ToolDiff) error {
 	var b strings.Builder
 	switch {
 	case d.Quarantined && d.Drift == "none":
-		fmt.Fprintf(&b, "%s is as it was accepted, but its source is in quarantine; see: countersign source list\n", command.Safe(d.Tool))
+		fmt.Fprintf(&b, "%s is unchanged since it was accepted, but its source is in quarantine; see: countersign source list\n", command.Safe(d.Tool))
 	case d.Quarantined:
 		fmt.Fprintf(&b, "%s is new, and in quarantine until it is accepted.\n", command.Safe(d.Tool))
 	case len(d.Changes) == 0:
-		fmt.Fprintf(&b, "%s is as it was accepted.\n", command.Safe(d.Tool))
+		fmt.Fprintf(&b, "%s is unchanged since it was accepted.\n", command.Safe(d.Tool))
 	case !d.AcceptedKnown:
-		fmt.Fprintf(&b, "%s has changed. What was accepted is not on record, so all of it is shown.\n", command.Safe(d.Tool))
+		fmt.Fprintf(&b, "%s has changed. The accepted definition is not on record, so the new one is shown in full.\n", command.Safe(d.Tool))
 	default:
 		fmt.Fprintf(&b, "%s has changed since it was accepted (%s).\n", command.Safe(d.Tool), d.Drift)
 	}
 	for _, c := range d.Changes {
 		hidden := ""
 		if c.HiddenCharacters {
-			hidden = ", WITH CHARACTERS THAT DO NOT SHOW"
+			hidden = ", WITH INVISIBLE CHARACTERS"
 		}
 		fmt.Fprintf(&b, "\n%s  (%s%s)\n", command.Safe(c.Pointer), c.Strength, hidden)
 		side(&b, "-", c.Was)
 		side(&b, "+", c.Now)
 	}
 	if len(d.Changes) == 0 && d.HiddenCharacters {
-		b.WriteString("It holds characters that do not show when it is read.\n")
+		b.WriteString("It has invisible characters.\n")
 	}
 	if len(d.Changes) > 0 {
 		fmt.Fprintf(&b, "\nTo accept it as shown:\n  countersign tools accept %s --digest %s\n", command.Quoted(d.Tool), d.Digest)
@@ -194,7 +194,7 @@ func accept(a *command.App) *cobra.Command {
 	var digest string
 	cmd := newChange(a, "accept", func(ctx context.Context, c *client.Client, tool string) error {
 		if digest == "" {
-			return command.Misuse("--digest is required: `countersign tools diff %s` shows it with what changed", command.Quoted(tool))
+			return command.Misuse("--digest is required: `countersign tools diff %s` prints it with the changes", command.Quoted(tool))
 		}
 		return a.Done(c.AcceptTool(ctx, tool, wire.ToolAcceptance{Digest: digest}), "accepted %s", tool)
 	})

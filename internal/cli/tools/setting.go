@@ -120,7 +120,7 @@ func newReadCommand[S any](a *command.App, r readRule[S], args *json.RawMessage,
 		source, name, ok := strings.Cut(tool, ":")
 		switch {
 		case tool == "" && (none || given):
-			return command.Misuse("say of which tool, as source:name")
+			return command.Misuse("name the tool as source:name")
 		case tool == "":
 			all, err := r.list(c, ctx)
 			if err != nil {
@@ -130,11 +130,11 @@ func newReadCommand[S any](a *command.App, r readRule[S], args *json.RawMessage,
 		case !ok || source == "" || name == "":
 			return command.Misuse("name the tool as source:name")
 		case none && given:
-			return command.Misuse("--none takes no other flag")
+			return command.Misuse("--none cannot be combined with other flags")
 		case none:
 			return a.Done(r.delete(c, ctx, tool), "%s %s", tool, r.removed)
 		case *read == "":
-			return command.Misuse("--read must name the tool that reads; or give --none")
+			return command.Misuse("--read, the reading tool, or --none is required")
 		}
 		if !strings.Contains(*read, ":") {
 			*read = source + ":" + *read

@@ -54,13 +54,13 @@ func sourceState(src wire.Source) string {
 		state += fmt.Sprintf(", %d of them denied as dangerous", src.Denied.Count)
 	}
 	if src.LeftOut > 0 {
-		state += fmt.Sprintf(", %d more left out", src.LeftOut) + leftOut(src)
+		state += fmt.Sprintf(", %d more omitted", src.LeftOut) + leftOut(src)
 	}
 	if len(src.UncheckedTools) > 0 {
 		state += ", patterns not checked" + unchecked(src)
 	}
 	if src.SkippedLines > 0 {
-		state += fmt.Sprintf(", %d lines of its output were no messages", src.SkippedLines)
+		state += fmt.Sprintf(", %d lines of its output were not messages", src.SkippedLines)
 	}
 	switch {
 	case src.Quarantined:
@@ -221,7 +221,7 @@ func noteAddress(a *command.App, src wire.Source) {
 	case src.Quarantined:
 		a.Note("It is in quarantine: policy denies its tools until an administrator with policy:write accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
 	case !src.AddressAccepted:
-		a.Note("Its address is another than was accepted. What policy allows needs approval until somebody who may change policy accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
+		a.Note("Its address differs from the accepted one. Calls that policy allows need approval until somebody with policy:write accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
 	}
 }
 
@@ -274,7 +274,7 @@ func sourceRefresh(a *command.App) *cobra.Command {
 		case a.JSON:
 			return a.WriteJSON(src)
 		case !done:
-			a.Note("Asked for; it has not been listed yet. `countersign source list` shows when it has.")
+			a.Note("Requested; its tools are not listed yet. `countersign source list` shows when they are.")
 			return nil
 		case src.ListError != nil:
 			return fmt.Errorf("the source %s could not be listed: %s", args[0], command.Safe(*src.ListError))

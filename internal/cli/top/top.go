@@ -147,7 +147,7 @@ func (t terminal) enter(in io.Reader, quit func()) (leave func(), err error) {
 		fd := int(file.Fd())
 		mode, err := term.MakeRaw(fd)
 		if err != nil {
-			return nil, fmt.Errorf("set the terminal up: %w", err)
+			return nil, fmt.Errorf("set up the terminal: %w", err)
 		}
 		restore = func() { _ = term.Restore(fd, mode) }
 		go readKeys(file, quit) // ends with the process: a read of a terminal cannot be interrupted

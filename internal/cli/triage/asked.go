@@ -72,9 +72,9 @@ type named struct {
 func (m *asked) configs(ctx context.Context) ([]named, error) {
 	switch {
 	case m.limit < 0:
-		return nil, command.Misuse("--limit is a number of messages")
+		return nil, command.Misuse("--limit must be a number of messages")
 	case len(m.names) > 0 && len(m.names) != len(m.urls):
-		return nil, command.Misuse("there are %d of --model-name and %d of --model: name all models or none", len(m.names), len(m.urls))
+		return nil, command.Misuse("got %d --model-name and %d --model: name all models or none", len(m.names), len(m.urls))
 	case !slices.Contains(model.Dialects(), model.Dialect(m.dialect)):
 		return nil, command.Misuse("unknown --dialect %s; known dialects: %v", m.dialect, model.Dialects())
 	}

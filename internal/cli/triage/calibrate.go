@@ -84,7 +84,7 @@ func calibrationsIn(path string) (cascade.Calibrations, error) {
 func showFitted(a *command.App, out string, was cascade.Calibrations, all []evaluate.Fitted) error {
 	usable := 0
 	for _, f := range all {
-		line := fmt.Sprintf("error %.3f, was %.3f, on %d answers; made of %d", f.After, f.Before, f.Held, f.Made)
+		line := fmt.Sprintf("error %.3f (was %.3f) on %d answers; calibrated on %d", f.After, f.Before, f.Held, f.Made)
 		if f.Why == "" {
 			usable++
 		} else {

@@ -32,7 +32,7 @@ func TestCalibrationsAreWrittenBesideThoseOfOtherModels(t *testing.T) {
 	if len(got["t1.v1"]["one"]) != 1 || len(got["t2a.v1"]) != 0 {
 		t.Errorf("the file has more than was fitted: %v", got)
 	}
-	for _, want := range []string{"one t1 show: error 0.040, was 0.300, on 190 answers; made of 200", "one t2a act: NOT CALIBRATED: it errs"} {
+	for _, want := range []string{"one t1 show: error 0.040 (was 0.300) on 190 answers; calibrated on 200", "one t2a act: NOT CALIBRATED: it errs"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())
 		}

@@ -62,14 +62,14 @@ func showReports(a *command.App, all []model.Report) error {
 		return err
 	}
 	if unfit > 0 {
-		return fmt.Errorf("%d of %d models may not be asked", unfit, len(all))
+		return fmt.Errorf("%d of %d models cannot be used", unfit, len(all))
 	}
 	return nil
 }
 
 func writeReports(a *command.App, all []model.Report) error {
 	if len(all) == 0 {
-		a.Note("The file gives no tier a model: triage uses its rules and embedded models.")
+		a.Note("No tier has a model in the file: triage uses its rules and embedded models.")
 		return nil
 	}
 	for _, r := range all {
@@ -95,13 +95,13 @@ func describe(r model.Report) []string {
 		lines := []string{fmt.Sprintf("%s: %s", strings.ReplaceAll(string(r.Kind), "_", " "), r.Why)}
 		return append(lines, advice(r)...)
 	}
-	cached := "it does not say how much of a prompt it has in its cache"
+	cached := "it does not report cached tokens"
 	if r.Cached >= 0 {
 		cached = fmt.Sprintf("%d tokens of a repeated prompt come from its cache", r.Cached)
 	}
 	lines := []string{
-		fmt.Sprintf("it runs on a machine of your own, holds the model to a schema, and is spoken to as %s", r.Dialect),
-		fmt.Sprintf("%d questions at once; prompts of %d tokens are read whole, of %d that it has; longer ones: %s", r.Slots, r.Accepted, r.Context, r.Overflow),
+		fmt.Sprintf("it runs on your own machine, enforces schemas, and has the API of %s", r.Dialect),
+		fmt.Sprintf("%d concurrent questions; prompts of %d tokens are read in full, with a context of %d; longer ones: %s", r.Slots, r.Accepted, r.Context, r.Overflow),
 		fmt.Sprintf("log-probabilities: %s; thinking: %s; %s", yesNo(r.Logprobs), yesNo(r.Thinks), cached),
 		fmt.Sprintf("a pack of %d takes %s (p95 %s); 100 messages take about %s", r.Pack, took(r.P50MS), took(r.P95MS), took(r.HundredMS)),
 	}

@@ -54,7 +54,7 @@ func TestDoctor(t *testing.T) {
 		server := modeltest.New(t, modeltest.Config{})
 		server.Fail(modeltest.Ignored)
 		code, out, errs := doctor(t, models(server))
-		if code != command.ExitFailed || !strings.Contains(errs, "1 of 1 models may not be asked") || !strings.Contains(out, "UNFIT") || !strings.Contains(out, "→ Use a server that enforces") {
+		if code != command.ExitFailed || !strings.Contains(errs, "1 of 1 models cannot be used") || !strings.Contains(out, "UNFIT") || !strings.Contains(out, "→ Use a server that enforces") {
 			t.Errorf("exit code %d, %s\n%s", code, errs, out)
 		}
 		code, out, _ = doctor(t, models(server), "--json")

@@ -24,7 +24,7 @@ func eval(a *command.App) *cobra.Command {
 			return err
 		}
 		if folds < 2 || seeds < 1 {
-			return command.Misuse("--folds is at least 2, and --seeds at least 1")
+			return command.Misuse("--folds must be at least 2, and --seeds at least 1")
 		}
 		own, err := folder(fixture)
 		if err != nil {
@@ -36,7 +36,7 @@ func eval(a *command.App) *cobra.Command {
 			Limit: m.limit, Repeat: repeat, Progress: func(text string) { a.Progress(text, "%s", text) },
 		}
 		if len(m.urls) == 0 && m.file == "" && (m.limit > 0 || repeat) {
-			return command.Misuse("--limit and --repeat are about models; name them with --model or --models")
+			return command.Misuse("--limit and --repeat require --model or --models")
 		}
 		var closeAll func()
 		o.Backends, closeAll, err = m.open(ctx)
@@ -71,9 +71,9 @@ func runEval(ctx context.Context, a *command.App, o evaluate.Options) error {
 	}
 	switch {
 	case err != nil:
-		return errors.New("it was interrupted: the figures are of what was asked until then")
+		return errors.New("interrupted: the figures cover the questions asked so far")
 	case report.Partial:
-		return errors.New("a model's server failed: the figures are of what it answered")
+		return errors.New("a model server failed: the figures cover only the answered questions")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func run(a *command.App) *cobra.Command {
 		if a.JSON {
 			return a.WriteJSON(map[string]bool{"ok": true})
 		}
-		fmt.Fprintln(a.Out, "Every account was read to its end; countersign triage status shows them.")
+		fmt.Fprintln(a.Out, "Every account was read; see countersign triage status.")
 		return nil
 	})
 	cmd.Flags().BoolVar(&once, "once", false, "read every account once, then exit")

@@ -79,7 +79,7 @@ func awaitText(ctx context.Context, c *client.Client, id uuid.UUID, asked wire.T
 
 func showText(a *command.App, t wire.TriageText) error {
 	if t.State == "waiting" {
-		return a.Print("text %d is requested from a triage process with a model for texts; \"countersign triage show\" shows it\n", t.Number)
+		return a.Print("requested text %d from a triage process with a model for texts; \"countersign triage show\" shows it\n", t.Number)
 	}
 	for line := range strings.SplitSeq(t.Text, "\n") {
 		if err := a.Print("%s\n", command.Safe(line)); err != nil {

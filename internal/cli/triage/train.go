@@ -92,7 +92,7 @@ func train(a *command.App) *cobra.Command {
 			return err
 		}
 		for _, name := range absent {
-			a.Note("%s is not in the folder, and trains nothing", name)
+			a.Note("%s is not in the folder, and is not used for training", name)
 		}
 		config := classify.Defaults()
 		if config.Whole = whole; !whole {

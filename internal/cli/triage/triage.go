@@ -300,7 +300,7 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	}
 	pairs := []string{
 		"id", m.ID.String(), "account", m.Account, "Message-ID", m.HeaderID, "from", strings.TrimSpace(m.SenderName + " <" + m.Sender + ">"), "list", m.List,
-		"subject", m.Subject, "received", command.Local(&m.ReceivedAt), "lies in", strings.Join(folders, "; "),
+		"subject", m.Subject, "received", command.Local(&m.ReceivedAt), "folders", strings.Join(folders, "; "),
 		"bucket", m.Bucket, "category", m.Category, "act", m.Act, "cohort", m.Cohort, "level", m.Level,
 	}
 	if m.DecidedAt != nil {
@@ -323,7 +323,7 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 		pairs = append(pairs, "correction", fmt.Sprintf("%d: %s is %s, by %s, taken back %s", k.Number, k.Head, k.Label, k.MadeBy, orNever(k.RetractedAt)))
 	}
 	for _, t := range m.Texts {
-		pairs = append(pairs, t.Kind, fmt.Sprintf("%d: %s, asked for by %s %s", t.Number, strings.TrimSpace(t.State+" "+t.Problem), t.AskedBy, command.Local(&t.AskedAt)))
+		pairs = append(pairs, t.Kind, fmt.Sprintf("%d: %s, requested by %s %s", t.Number, strings.TrimSpace(t.State+" "+t.Problem), t.AskedBy, command.Local(&t.AskedAt)))
 	}
 	if err := a.Fields(pairs...); err != nil {
 		return err
@@ -367,14 +367,14 @@ func correct(a *command.App) *cobra.Command {
 	cmd := aboutMessage(a, "correct MESSAGE", func(ctx context.Context, c *client.Client, id uuid.UUID) error {
 		switch {
 		case retract != 0 && in != (wire.TriageCorrectionInput{}):
-			return command.Misuse("--retract goes without --head and --label")
+			return command.Misuse("--retract cannot be combined with --head or --label")
 		case retract != 0:
-			return a.Done(c.RetractTriageCorrection(ctx, id, retract), "correction %d is taken back", retract)
+			return a.Done(c.RetractTriageCorrection(ctx, id, retract), "withdrew correction %d", retract)
 		case in.Head == "" || in.Label == "":
 			return command.Misuse("--head (the question) and --label (the correct answer) are required")
 		}
 		return command.Show(a, func(a *command.App, k wire.TriageCorrection) error {
-			return a.Print("stored correction %d: %s is %s; it counts from the next run on\n", k.Number, k.Head, k.Label)
+			return a.Print("stored correction %d: %s is %s; it applies from the next run\n", k.Number, k.Head, k.Label)
 		})(c.CorrectTriageMessage(ctx, id, in))
 	})
 	command.EnumFlag(cmd, &in.Head, "head", "`question` to correct: act, category, priority or unwanted", "act", "category", "priority", "unwanted")

@@ -135,11 +135,11 @@ func showOutcome(a *command.App, b wire.Workflow, waited bool) error {
 		return nil
 	case "stuck":
 		if b.WaitsFor != nil {
-			a.Note("The outcome of an action is unknown; find out, and say so: countersign dlq resolve %s --happened|--did-not --note …", b.WaitsFor)
+			a.Note("The outcome of an action is unknown; find out, then record it: countersign dlq resolve %s --happened|--did-not --note …", b.WaitsFor)
 		}
 	case "compensation_failed":
 		a.Note("A step could not be reversed. Try it again: countersign workflow retry %s", b.ID)
-		a.Note("Or deal with it yourself, and say so: countersign workflow resolve %s --note …", b.ID)
+		a.Note("Or revert it yourself, and record it: countersign workflow resolve %s --note …", b.ID)
 	}
 	return command.ErrAction
 }
@@ -253,7 +253,7 @@ func resolve(a *command.App) *cobra.Command {
 	var r wire.WorkflowResolution
 	cmd := newChange(a, "resolve ID", func(c *client.Client, ctx context.Context, id uuid.UUID) (wire.Workflow, error) {
 		if r.Note == "" {
-			return wire.Workflow{}, command.Misuse("--note must say what you did, for the record")
+			return wire.Workflow{}, command.Misuse("--note is required: what you did, for the audit log")
 		}
 		return c.ResolveWorkflow(ctx, id, r)
 	})

@@ -162,7 +162,7 @@ func Run(ctx context.Context, db postgres.Begins, clock func() time.Time) []Find
 		healthy, wrong, err := c.run(ctx, d)
 		if err != nil {
 			wrong = append(wrong, Finding{
-				Status: Warning, Message: "this could not be examined: " + err.Error(),
+				Status: Warning, Message: "this could not be checked: " + err.Error(),
 				Fix: "Connect as a user that was granted the roles countersign_worker and pg_monitor, or as a superuser.",
 			})
 		}

@@ -120,9 +120,9 @@ func TestBrokenDatabases(t *testing.T) {
 		"the server was not checked": {
 			[]string{"UPDATE fence SET state = 'open', epoch = 1, started = now() - interval '1 year'"}, doctor.CheckFence, doctor.Warning, "the server started since",
 		},
-		"no worker has a memory outside": {
+		"no worker has a state file outside": {
 			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease) VALUES (gen_random_uuid(), 'w', 1, true, false, '30 s')"},
-			doctor.CheckFence, doctor.Warning, "no worker has a memory outside",
+			doctor.CheckFence, doctor.Warning, "no worker has a state file outside",
 		},
 		"a worker refuses the database": {
 			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses) VALUES (gen_random_uuid(), 'w', 0, true, true, '30 s', 'another one')"},
@@ -150,10 +150,10 @@ func TestBrokenDatabases(t *testing.T) {
 			[]string{"DROP POLICY outbox_worker ON outbox"}, doctor.CheckRowSecurity, doctor.Failed, "no policy lets the workers see outbox",
 		},
 		"the API may rewrite the log": {
-			[]string{"GRANT UPDATE ON events TO countersign_api"}, doctor.CheckGrants, doctor.Failed, "countersign_api has more than the migrations gave it: UPDATE on events",
+			[]string{"GRANT UPDATE ON events TO countersign_api"}, doctor.CheckGrants, doctor.Failed, "countersign_api has privileges that no migration granted: UPDATE on events",
 		},
 		"everybody may read": {
-			[]string{"GRANT SELECT ON actions TO PUBLIC"}, doctor.CheckGrants, doctor.Failed, "PUBLIC has more than the migrations gave it: SELECT on actions",
+			[]string{"GRANT SELECT ON actions TO PUBLIC"}, doctor.CheckGrants, doctor.Failed, "PUBLIC has privileges that no migration granted: SELECT on actions",
 		},
 		"a partition may be read past its parent": {
 			[]string{"DO $$ BEGIN EXECUTE format('GRANT SELECT ON tool_executions_%s TO countersign_api', to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')); END $$"},
@@ -169,7 +169,7 @@ func TestBrokenDatabases(t *testing.T) {
 			[]string{"REVOKE INSERT ON tool_executions FROM countersign_worker"}, doctor.CheckGrants, doctor.Failed, "countersign_worker lacks INSERT on tool_executions",
 		},
 		"somebody else may read": {
-			[]string{"GRANT SELECT ON outbox TO pg_monitor"}, doctor.CheckGrants, doctor.Warning, "pg_monitor, who is not of Countersign, has SELECT on outbox",
+			[]string{"GRANT SELECT ON outbox TO pg_monitor"}, doctor.CheckGrants, doctor.Warning, "pg_monitor, which is not a role of Countersign, has SELECT on outbox",
 		},
 		"an older schema": {
 			[]string{"DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)"}, doctor.CheckMigrations, doctor.Failed, "and this binary wants",
@@ -190,7 +190,7 @@ func TestBrokenDatabases(t *testing.T) {
 		},
 		"a partition that is long past": {
 			[]string{"CREATE TABLE countersign_data.tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')"},
-			doctor.CheckPartitions, doctor.Warning, "the partition of 202001 is empty and long past",
+			doctor.CheckPartitions, doctor.Warning, "the partition of 202001 is empty and past its retention",
 		},
 		"a partition that should have been deleted": {
 			[]string{
@@ -239,7 +239,7 @@ func TestUnfinishedWork(t *testing.T) {
 	}{
 		"a lease nobody took up": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 minutes', 1, now() - interval '2 minutes' FROM buckets"},
-			doctor.CheckLeases, doctor.Warning, "1 leases ran out and no worker has claimed their actions, the first 2m0s ago",
+			doctor.CheckLeases, doctor.Warning, "1 leases expired, the first 2m0s ago, and no worker has reclaimed the actions",
 		},
 		"leases nobody took up for long": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '3 hours', 1, now() - interval '2 hours' FROM buckets"},
@@ -247,11 +247,11 @@ func TestUnfinishedWork(t *testing.T) {
 		},
 		"a lease without an end": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, lease_until) SELECT " + id + ", " + id + ", min(bucket_id), now(), 1, now() + interval '2 days' FROM buckets"},
-			doctor.CheckLeases, doctor.Warning, "1 leases last longer",
+			doctor.CheckLeases, doctor.Warning, "1 leases are longer than an hour",
 		},
 		"nobody claims": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 minutes', 1 FROM buckets"},
-			doctor.CheckLeases, doctor.Warning, "an action that could be claimed has waited for 10m0s",
+			doctor.CheckLeases, doctor.Warning, "a due action has waited for 10m0s",
 		},
 		"nobody has claimed for long": {
 			[]string{tenant, "INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) SELECT " + id + ", " + id + ", min(bucket_id), now() - interval '10 hours', 1 FROM buckets"},
@@ -291,7 +291,7 @@ func TestUnfinishedWork(t *testing.T) {
 		},
 		"an unknown outcome": {
 			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES (" + id + ", " + id + ", 'unknown', 1)"},
-			doctor.CheckDeadLetters, doctor.Warning, "of 1 calls nobody knows whether they happened",
+			doctor.CheckDeadLetters, doctor.Warning, "1 calls have an unknown outcome",
 		},
 		"many dead letters": {
 			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) SELECT " + id + ", gen_random_uuid(), 'refused', 1 FROM generate_series(1, 1001)"},
@@ -318,7 +318,7 @@ func TestCheckpointsWithoutNotedHead(t *testing.T) {
 		noted string
 		want  string
 	}{
-		"none was noted":               {[3]int{9, 8, 1}, "false", "the tenant database that covers its checkpoints of up to 9 days ago"},
+		"none was noted":               {[3]int{9, 8, 1}, "false", "the tenant database covers its checkpoints of up to 9 days ago"},
 		"an older one was noted":       {[3]int{20, 12, 1}, "checkpoint_no = 1", "checkpoints of up to 12 days ago"},
 		"the last was noted":           {[3]int{20, 12, 8}, "checkpoint_no = 3", healthy},
 		"what follows is a day old":    {[3]int{20, 12, 1}, "checkpoint_no = 2", healthy},
@@ -481,7 +481,7 @@ func TestUserWithFewPrivileges(t *testing.T) {
 
 	all := examine(t, tx)
 
-	wantFinding(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users cannot be seen")
-	wantFinding(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be examined")
+	wantFinding(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users are not visible")
+	wantFinding(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be checked")
 	wantFinding(t, all, doctor.CheckRowSecurity, doctor.OK, "it is forced")
 }

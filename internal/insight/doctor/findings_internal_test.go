@@ -103,8 +103,8 @@ func TestFindings(t *testing.T) {
 		want  []string
 	}{
 		"a sane server":       {serverFindings(sane), nil},
-		"an old server":       {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is of version 14"}},
-		"a standby that lags": {serverFindings(with("standbys", "1")), []string{"warning: standbys replicate, and synchronous_standby_names is empty: a failover loses what they had not received, and the database is then held"}},
+		"an old server":       {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is at version 14"}},
+		"a standby that lags": {serverFindings(with("standbys", "1")), []string{"warning: standbys replicate, and synchronous_standby_names is empty: a failover loses unreplicated commits, and the database is then held"}},
 		"a standby":           {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
 		"counts are off": {
 			serverFindings(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
@@ -117,7 +117,7 @@ func TestFindings(t *testing.T) {
 		},
 		"idle for hours": {
 			transactionFindings(activity{All: true, Sessions: []session{{PID: 7, User: "ana", App: "psql", State: "idle in transaction", Seconds: 7200, StateSeconds: 7200}}}),
-			[]string{"failed: the session 7 (ana, psql) has been idle in a transaction for 2h0m0s: nothing that died since can be removed"},
+			[]string{"failed: the session 7 (ana, psql) has been idle in a transaction for 2h0m0s: vacuum cannot remove newer dead rows"},
 		},
 		"busy for hours": {
 			transactionFindings(activity{All: true, Sessions: []session{{PID: 7, User: "ana", App: "report", State: "active", Seconds: 7200}}}),
@@ -125,19 +125,19 @@ func TestFindings(t *testing.T) {
 		},
 		"an old snapshot": {
 			transactionFindings(activity{All: true, XminAge: 6_000_000}),
-			[]string{"warning: the oldest snapshot is 6000000 transactions old: nothing that died since can be removed"},
+			[]string{"warning: the oldest snapshot is 6000000 transactions old: vacuum cannot remove newer dead rows"},
 		},
 		"ids run low": {
 			transactionFindings(activity{All: true, FrozenAge: 600_000_000}),
-			[]string{"warning: transaction ids are 600000000 old; autovacuum should have frozen them at 200 million"},
+			[]string{"warning: the oldest transaction id is 600000000 old; autovacuum should have frozen it at 200 million"},
 		},
 		"ids run out": {
 			transactionFindings(activity{All: true, FrozenAge: 1_600_000_000}),
-			[]string{"failed: transaction ids are 1600000000 old, and run out at 2 billion: the server would stop taking writes"},
+			[]string{"failed: the oldest transaction id is 1600000000 old; at 2 billion the server stops accepting writes"},
 		},
 
 		"prepared long ago": {
-			preparedFindings(prepared{"x", 600}), []string{`failed: the prepared transaction "x" has waited for 10m0s: it keeps its locks and holds vacuum back`},
+			preparedFindings(prepared{"x", 600}), []string{`failed: the prepared transaction "x" has been open for 10m0s: it keeps its locks and holds vacuum back`},
 		},
 		"a slot in use":    {slotFindings(slot{"s", true, 1 << 20, "reserved"}), nil},
 		"a slot that lags": {slotFindings(slot{"s", true, 3 << 30, "extended"}), []string{"warning: the replication slot s (active: true) holds 3.0 GB of WAL"}},

@@ -33,17 +33,17 @@ func serverFindings(set map[string]string) []Finding {
 	connections, _ := strconv.Atoi(set["max_connections"])
 	isolation := set["default_transaction_isolation"]
 	wrong := apply(
-		rule{version > 0 && version < oldestVersion, fail(fmt.Sprintf("PostgreSQL is of version %d", version/10000), "Upgrade it to 15 or newer.")},
+		rule{version > 0 && version < oldestVersion, fail(fmt.Sprintf("PostgreSQL is at version %d", version/10000), "Upgrade it to 15 or newer.")},
 		rule{set["in_recovery"] == "true", fail("this server is a standby, which takes no writes", "Point DATABASE_URL at the primary.")},
-		rule{set["synchronous_commit"] == "off", fail("synchronous_commit is off: a crash forgets what was settled, and calls that were made are made again",
+		rule{set["synchronous_commit"] == "off", fail("synchronous_commit is off: a crash loses recorded results, and those calls are repeated",
 			"ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and see that no database or user sets it otherwise.")},
 		rule{set["standbys"] != "" && set["standbys"] != "0" && set["synchronous_standby_names"] == "", warn(
-			"standbys replicate, and synchronous_standby_names is empty: a failover loses what they had not received, and the database is then held",
+			"standbys replicate, and synchronous_standby_names is empty: a failover loses unreplicated commits, and the database is then held",
 			"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)'; SELECT pg_reload_conf(); on the primary and on each standby.")},
-		rule{isolation != "read committed", warn("default_transaction_isolation is "+isolation+": claims that run side by side fail and are made again",
+		rule{isolation != "read committed", warn("default_transaction_isolation is "+isolation+": concurrent claims fail and are retried",
 			"ALTER SYSTEM SET default_transaction_isolation = 'read committed'; SELECT pg_reload_conf();")},
 		rule{connections > 0 && connections < fewConnections, warn(fmt.Sprintf("max_connections is %d: a worker takes up to 20 and an API up to 10", connections),
-			"Raise it to 100 and restart, or set COUNTERSIGN_DB_MAX_CONNS lower, or put PgBouncer before it.")},
+			"Raise it to 100 and restart, or set COUNTERSIGN_DB_MAX_CONNS lower, or put PgBouncer in front of it.")},
 	)
 	for _, must := range []struct{ name, why string }{
 		{"fsync", "a crash of the machine ruins the data"},
@@ -87,14 +87,14 @@ func clockFindings(s skew) []Finding {
 }
 
 func transactionFindings(a activity) []Finding {
-	wrong := apply(rule{!a.All, warn("the sessions of other users cannot be seen", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and run doctor again.")})
+	wrong := apply(rule{!a.All, warn("the sessions of other users are not visible", "GRANT pg_read_all_stats TO the user of DATABASE_URL, and run doctor again.")})
 	for _, s := range a.Sessions {
 		who := fmt.Sprintf("the session %d (%s, %s)", s.PID, s.User, s.App)
 		do := fmt.Sprintf("Find out what it does. SELECT pg_terminate_backend(%d); ends it, and idle_in_transaction_session_timeout prevents the next.", s.PID)
 		idle, open := age(s.StateSeconds), age(s.Seconds)
 		switch {
 		case s.State == "idle in transaction" && idle > longTransaction:
-			wrong = append(wrong, fail(fmt.Sprintf("%s has been idle in a transaction for %s: nothing that died since can be removed", who, idle), do))
+			wrong = append(wrong, fail(fmt.Sprintf("%s has been idle in a transaction for %s: vacuum cannot remove newer dead rows", who, idle), do))
 		case s.State == "idle in transaction" && idle > longIdle:
 			wrong = append(wrong, warn(fmt.Sprintf("%s has been idle in a transaction for %s", who, idle), do))
 		case open > longTransaction:
@@ -103,19 +103,19 @@ func transactionFindings(a activity) []Finding {
 	}
 	const freeze = "Let VACUUM (FREEZE) run over the whole database while few use it, and look why autovacuum did not: see what holds it back above."
 	return append(wrong, apply(
-		rule{a.XminAge > manyUnvacuumed, warn(fmt.Sprintf("the oldest snapshot is %d transactions old: nothing that died since can be removed", a.XminAge),
-			"Look in pg_stat_activity, pg_prepared_xacts and pg_replication_slots for the oldest backend_xmin, transaction and xmin.")},
+		rule{a.XminAge > manyUnvacuumed, warn(fmt.Sprintf("the oldest snapshot is %d transactions old: vacuum cannot remove newer dead rows", a.XminAge),
+			"Check pg_stat_activity, pg_prepared_xacts and pg_replication_slots for the oldest backend_xmin, transaction and xmin.")},
 		rule{a.FrozenAge > tooOldFrozen,
-			fail(fmt.Sprintf("transaction ids are %d old, and run out at 2 billion: the server would stop taking writes", a.FrozenAge), freeze)},
+			fail(fmt.Sprintf("the oldest transaction id is %d old; at 2 billion the server stops accepting writes", a.FrozenAge), freeze)},
 		rule{a.FrozenAge > oldFrozen && a.FrozenAge <= tooOldFrozen,
-			warn(fmt.Sprintf("transaction ids are %d old; autovacuum should have frozen them at 200 million", a.FrozenAge), freeze)},
+			warn(fmt.Sprintf("the oldest transaction id is %d old; autovacuum should have frozen it at 200 million", a.FrozenAge), freeze)},
 	)...)
 }
 
 func preparedFindings(x prepared) []Finding {
 	open := age(x.Seconds)
 	return []Finding{grade(open > longPrepared,
-		fmt.Sprintf("the prepared transaction %q has waited for %s: it keeps its locks and holds vacuum back", x.ID, open),
+		fmt.Sprintf("the prepared transaction %q has been open for %s: it keeps its locks and holds vacuum back", x.ID, open),
 		fmt.Sprintf("COMMIT PREPARED '%s'; or ROLLBACK PREPARED '%[1]s'; Countersign itself makes none.", x.ID))}
 }
 

@@ -113,7 +113,7 @@ func rowSecurityFindings(t guarded) (wrong []Finding) {
 		wrong = append(wrong, fail(fmt.Sprintf("%s belongs to %s", t.Name, t.Owner), fmt.Sprintf("ALTER TABLE %s.%s OWNER TO countersign_owner;", postgres.Schema, t.Name)))
 	}
 	for _, name := range t.Open {
-		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s.%s; then look who made it.", name, postgres.Schema, t.Name)))
+		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s.%s; then find out who created it.", name, postgres.Schema, t.Name)))
 	}
 	// Workers do not use the tables of triage.
 	if !slices.Contains(t.For, "countersign_worker") && !slices.Contains(t.For, "countersign_triage") {
@@ -138,9 +138,9 @@ func grantFindings(got []grant) (wrong []Finding) {
 		}
 		revoke := fmt.Sprintf("%sREVOKE %s FROM %s;", inSchema, g.What, g.Grantee)
 		if g.Grantee == "PUBLIC" || slices.Contains(ownRoles(), g.Grantee) {
-			wrong = append(wrong, fail(fmt.Sprintf("%s has more than the migrations gave it: %s", g.Grantee, g.What), revoke))
+			wrong = append(wrong, fail(fmt.Sprintf("%s has privileges that no migration granted: %s", g.Grantee, g.What), revoke))
 		} else {
-			wrong = append(wrong, warn(fmt.Sprintf("%s, who is not of Countersign, has %s", g.Grantee, g.What), revoke+" A reader of its own is better granted pg_monitor."))
+			wrong = append(wrong, warn(fmt.Sprintf("%s, which is not a role of Countersign, has %s", g.Grantee, g.What), revoke+" A separate reader is better granted pg_monitor."))
 		}
 	}
 	for _, line := range missing {
@@ -172,11 +172,11 @@ func partitionFindings(got partitions) (wrong []Finding) {
 		past := got.Today.Sub(at.AddDate(0, 1, 0))
 		switch {
 		case past > 40*24*time.Hour && slices.Contains(got.Empty, name):
-			wrong = append(wrong, warn("the partition of "+name+" is empty and long past",
-				"Look whether a worker runs, and in its log for the job countersign_retention: it drops such partitions once a day."))
+			wrong = append(wrong, warn("the partition of "+name+" is empty and past its retention",
+				"Check that a worker runs, and its log for the job countersign_retention: it drops such partitions once a day."))
 		case got.KeptDays >= 0 && past > time.Duration(got.KeptDays+31)*24*time.Hour:
 			wrong = append(wrong, warn(fmt.Sprintf("the partition of %s is a month older than the %d days that ended actions are kept", name, got.KeptDays),
-				"Look whether a worker runs, and in its log for the job countersign_retention. Actions that have not ended, and dead letters, are never deleted."))
+				"Check that a worker runs, and its log for the job countersign_retention. Actions that have not ended, and dead letters, are never deleted."))
 		}
 	}
 	return wrong

@@ -89,8 +89,8 @@ func fenceFindings(f fenced) []Finding {
 		rule{f.State == fence.StateHeld, fail("nothing is sent: "+f.Why(),
 			"Make sure that no other copy of this database is in use, then see `countersign recover`.")},
 		rule{f.State != fence.StateHeld && f.Why() != "", warn("nothing is sent: "+f.Why(),
-			"Let the workers run that worked here before. This ends within two leases, or the database is held.")},
-		rule{f.Running > 0 && f.Remembering == 0, warn("no worker has a memory outside the database: a disk that is set back, or a base backup that is started while all workers are stopped, does not show",
+			"Start the workers that ran here before. This ends within two leases, or the database is held.")},
+		rule{f.Running > 0 && f.Remembering == 0, warn("no worker has a state file outside the database: a disk that was set back, or a base backup that was started while all workers were stopped, goes unnoticed",
 			"Set COUNTERSIGN_STATE_FILE of at least one worker to a file on another disk than the database's.")},
 		rule{f.Lost > 0, warn(fmt.Sprintf("%d calls were made whose actions the database lost", f.Lost),
 			"They are in the table lost_calls; an action with the same external_id is not sent again.")},
@@ -102,18 +102,18 @@ func fenceFindings(f fenced) []Finding {
 }
 
 func describeLeases(l leases) string {
-	return fmt.Sprintf("workers hold %d actions, and nothing has waited long for one", l.Fleet.InFlight)
+	return fmt.Sprintf("workers hold %d actions, and no due action has waited long", l.Fleet.InFlight)
 }
 
 func leaseFindings(l leases) []Finding {
 	worst, due := age(l.WorstSeconds), l.Fleet.OldestDue
 	return apply(
 		rule{l.Overdue > 0, grade(worst > longOverdue,
-			fmt.Sprintf("%d leases ran out and no worker has claimed their actions, the first %s ago", l.Overdue, worst), noWorker)},
-		rule{l.Long > 0, warn(fmt.Sprintf("%d leases last longer than the hour that a worker may ask for", l.Long),
-			"Look whether the database's clock was set back. Such an action is claimed again when its lease runs out.")},
+			fmt.Sprintf("%d leases expired, the first %s ago, and no worker has reclaimed the actions", l.Overdue, worst), noWorker)},
+		rule{l.Long > 0, warn(fmt.Sprintf("%d leases are longer than an hour, the maximum", l.Long),
+			"Check whether the database's clock was set back. Such an action is claimed again when its lease runs out.")},
 		rule{due > longDue, grade(due > time.Hour,
-			fmt.Sprintf("an action that could be claimed has waited for %s", due.Round(time.Second)), noWorker)},
+			fmt.Sprintf("a due action has waited for %s", due.Round(time.Second)), noWorker)},
 	)
 }
 
@@ -141,19 +141,19 @@ func (u unfinished) what() string {
 func checkpointFindings(f overview.Fleet) []Finding {
 	lag := f.CheckpointLag
 	return apply(rule{lag > longUncovered, grade(lag > uncoveredFail, fmt.Sprintf("no checkpoint covers an event of %s ago", lag.Round(time.Second)),
-		"See whether a worker runs, look for the job countersign_checkpoint in its log, and check for long transactions.")})
+		"Check that a worker runs, its log for the job countersign_checkpoint, and for long transactions.")})
 }
 
 func unnotedFindings(u unnoted) []Finding {
 	return []Finding{warn(
-		fmt.Sprintf("nobody has noted a head of the hash chain of the tenant %s that covers its checkpoints of up to %d days ago: the owner of the database could write them again", u.Tenant, int(u.Seconds/86400)),
+		fmt.Sprintf("no noted head of the hash chain of the tenant %s covers its checkpoints of up to %d days ago: the owner of the database could rewrite them", u.Tenant, int(u.Seconds/86400)),
 		fmt.Sprintf("`countersign audit head --tenant %s`, or without --tenant over the API: keep what it writes where the database's owner cannot write, and repeat it once a week.", u.Tenant))}
 }
 
 func deadLetterFindings(f overview.Fleet) []Finding {
 	unknown, others := f.DeadLetters["unknown"], f.DeadLetters["refused"]+f.DeadLetters["exhausted"]
 	return apply(
-		rule{unknown > 0, warn(fmt.Sprintf("of %d calls nobody knows whether they happened", unknown),
+		rule{unknown > 0, warn(fmt.Sprintf("%d calls have an unknown outcome", unknown),
 			"`countersign dlq list --reason unknown` lists them; look at the source, then `countersign dlq resolve`.")},
 		rule{others > manyDeadLetters, warn(fmt.Sprintf("there are %d dead letters", others),
 			"`countersign dlq list` shows why; then `countersign dlq replay` or `discard`.")},
@@ -164,9 +164,9 @@ func loginFindings(l wrongLogin) []Finding {
 	unbind := fmt.Sprintf("countersign db-login unbind %s --tenant %s", l.Login, l.Tenant)
 	if l.Gone {
 		return []Finding{warn(
-			fmt.Sprintf("%s may propose in SQL for %s, and the database has no such login: another one of that name could", l.Login, l.Tenant), unbind)}
+			fmt.Sprintf("%s may propose in SQL for %s, but the database has no such login: a new one of that name could", l.Login, l.Tenant), unbind)}
 	}
 	return []Finding{fail(
-		fmt.Sprintf("%s may propose in SQL for %s and is a superuser, who could pass for any other login", l.Login, l.Tenant),
+		fmt.Sprintf("%s may propose in SQL for %s and is a superuser, which could pass for any other login", l.Login, l.Tenant),
 		"ALTER ROLE … NOSUPERUSER; or "+unbind)}
 }

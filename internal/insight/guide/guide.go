@@ -125,10 +125,10 @@ func effectText(e envelope.Effect) string {
 	case envelope.EffectRead:
 		return "it only reads"
 	case envelope.EffectIdempotent, envelope.EffectKeyed:
-		return "it changes something, and is tried again if it fails on the way"
+		return "it changes something, and is retried if it fails on the way"
 	case envelope.EffectOnce:
 	}
-	return "it changes something, and is never done twice"
+	return "it changes something, and is never repeated"
 }
 
 // Maximum lengths of a source's texts in a guide, in characters.

@@ -34,10 +34,10 @@ func gauges() []gauge {
 			set(float64(f.Scheduled), "state", "scheduled")
 			set(float64(f.InFlight), "state", "in_flight")
 		}},
-		{"backlog.startable", "{action}", "Due actions that nothing holds back but the lack of a worker.", func(f Fleet, set setter) {
+		{"backlog.startable", "{action}", "Due actions that could run if a worker were free.", func(f Fleet, set setter) {
 			set(float64(f.Startable))
 		}},
-		{"backlog.oldest_due.age", "s", "How long the oldest action has been due that nothing holds back.", func(f Fleet, set setter) {
+		{"backlog.oldest_due.age", "s", "Age of the oldest due action that could run if a worker were free.", func(f Fleet, set setter) {
 			set(f.OldestDue.Seconds())
 		}},
 		{"waiting", "{action}", "Actions that wait, by reason.", perKey("reason", func(f Fleet) map[string]int64 { return f.Waiting })},
@@ -46,7 +46,7 @@ func gauges() []gauge {
 		}},
 		{"bucket.waiting", "{action}", "Actions that wait in a bucket. Buckets without limits are summed, except the fullest.",
 			perBucket(func(b Bucket) float64 { return float64(b.Waiting) })},
-		{"bucket.oldest_due.age", "s", "How long the first action of a bucket has been due.",
+		{"bucket.oldest_due.age", "s", "Time since the first waiting action of a bucket became due.",
 			perBucket(func(b Bucket) float64 { return b.OldestDue.Seconds() })},
 		{"bucket.permits", "{permit}", "Permits that a bucket has now, by its rate and its calendar.",
 			perLimited(func(b Bucket) (float64, bool) { return float64(b.Permits), b.Permits >= 0 })},

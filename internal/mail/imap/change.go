@@ -84,7 +84,7 @@ func (conn *connection) checkTarget(ctx context.Context, folder string) error {
 		return nil
 	}
 	if !conn.caps.Has(imap.CapUIDPlus) {
-		return conn.unsupported("UIDPLUS, so that a message cannot be moved without risk")
+		return conn.unsupported("UIDPLUS, so a message cannot be moved safely")
 	}
 	_, err := conn.examine(ctx, folder)
 	return err

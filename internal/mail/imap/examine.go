@@ -108,7 +108,7 @@ func (conn *connection) open(ctx context.Context, folder, command string, option
 		return err
 	})
 	if err == nil && data.UIDValidity == 0 {
-		err = conn.unsupported("UIDVALIDITY, so that nobody could find a message again")
+		err = conn.unsupported("UIDVALIDITY, so a message could not be found again")
 	}
 	if err == nil {
 		conn.opened = opened{folder, data.UIDValidity}

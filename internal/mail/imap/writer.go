@@ -183,7 +183,7 @@ func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw 
 // prepareAppend checks all preconditions of an APPEND.
 func (conn *connection) prepareAppend(ctx context.Context, folder, messageID string) (mailbox.Location, error) {
 	if !conn.caps.Has(imap.CapUIDPlus) {
-		return mailbox.Location{}, conn.unsupported("UIDPLUS, so that nobody could tell where the message is")
+		return mailbox.Location{}, conn.unsupported("UIDPLUS, so the location of the message would be unknown")
 	}
 	data, err := conn.examine(ctx, folder)
 	if err != nil {
@@ -229,7 +229,7 @@ func (conn *connection) append(folder string, flags []string, raw []byte) (*imap
 		err = answered
 	}
 	if err == nil && data.UID == 0 {
-		err = conn.unsupported("APPENDUID, so that nobody can tell where the message is")
+		err = conn.unsupported("APPENDUID, so the location of the message is unknown")
 	}
 	return data, err
 }

@@ -153,7 +153,7 @@ func (srv *Server) handler(r *http.Request, by identity.Principal) http.Handler 
 // authenticate checks the origin of a request and returns who sent it.
 func (srv *Server) authenticate(r *http.Request) (token string, by identity.Principal, err error) {
 	if !allowedOrigin(r) {
-		return "", by, fault.New(fault.Denied, "a page of another origin may not do this")
+		return "", by, fault.New(fault.Denied, "requests from pages of other origins are not allowed")
 	}
 	return srv.AuthenticateToken(r)
 }

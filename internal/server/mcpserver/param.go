@@ -101,11 +101,11 @@ func (s paramSchema) mismatch(header http.Header, args map[string]json.RawMessag
 			values := header.Values(paramHeader + key)
 			switch {
 			case !given && len(values) > 0:
-				return fmt.Sprintf("the header %s%s repeats an argument that is not there", paramHeader, key)
+				return fmt.Sprintf("the header %s%s repeats a missing argument", paramHeader, key)
 			case given && len(values) == 0:
 				return fmt.Sprintf("the header %s%s is missing", paramHeader, key)
 			case given && (len(values) > 1 || !sameParam(values[0], want, args[name])):
-				return fmt.Sprintf("the header %s%s is not the argument that it repeats", paramHeader, key)
+				return fmt.Sprintf("the header %s%s differs from the argument that it repeats", paramHeader, key)
 			}
 		}
 		var inner map[string]json.RawMessage

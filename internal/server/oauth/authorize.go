@@ -38,7 +38,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This program is not known here: "+e.Description+". Remove the server from the program, and add it again.", http.StatusBadRequest)
 		return
 	case !c.redirects(q.Get("redirect_uri")):
-		http.Error(w, "The program did not register the address that it asks to be sent to. Close this page, and report it to the maker of the program.", http.StatusBadRequest)
+		http.Error(w, "The program did not register this redirect address. Close this page, and report it to the maker of the program.", http.StatusBadRequest)
 		return
 	}
 	p := identity.PendingProgram{

@@ -95,7 +95,7 @@ func newClient(body registration) (client, error) {
 	}
 	for _, text := range c.Redirects {
 		if !mayRedirect(text) {
-			return client{}, refusal{"invalid_redirect_uri", "redirect addresses are https, http to this machine, or of a private scheme, without a fragment"}
+			return client{}, refusal{"invalid_redirect_uri", "redirect addresses must be https, http to this machine, or of a private scheme, without a fragment"}
 		}
 	}
 	return c, nil

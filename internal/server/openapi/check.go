@@ -28,7 +28,7 @@ import (
 func (o *Operation) CheckParameters(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, check.Invalid("/query", envelope.RuleSyntax, "is not a query of names and values")
+		return nil, check.Invalid("/query", envelope.RuleSyntax, "is not a valid query string")
 	}
 	var found check.Problems
 	for name, values := range query {
@@ -126,7 +126,7 @@ func Unstorable(at string, value any) error {
 			return check.Invalid(at, envelope.RuleEncoding, "must be UTF-8")
 		}
 		if strings.ContainsRune(v, 0) {
-			return check.Invalid(at, envelope.RuleNUL, "must not hold the character U+0000")
+			return check.Invalid(at, envelope.RuleNUL, "must not contain the character U+0000")
 		}
 	case []any:
 		for i, one := range v {
@@ -193,7 +193,7 @@ func addFailure(found *check.Problems, at string, keyword jsonschema.ErrorKind) 
 	case *kind.MaxItems:
 		found.Add(at, envelope.RuleMaxItems, "must have at most %d items", k.Want)
 	case *kind.UniqueItems:
-		found.Add(at, envelope.RuleDuplicateKey, "must not have an item twice")
+		found.Add(at, envelope.RuleDuplicateKey, "must not repeat an item")
 	case *kind.Minimum:
 		found.Add(at, check.RuleMinimum, "must be at least %s", k.Want.RatString())
 	case *kind.Maximum:

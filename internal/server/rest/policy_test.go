@@ -97,7 +97,7 @@ func TestRulesAreCheckedBeforeTheyAreStored(t *testing.T) {
 		body object
 		want string
 	}{
-		"no boolean":             {object{"tool": "mail:*", "expression": "1 + 1", "mode": "deny"}, "returns int, and must return true or false"},
+		"no boolean":             {object{"tool": "mail:*", "expression": "1 + 1", "mode": "deny"}, "must return true or false, not int"},
 		"no such variable":       {object{"tool": "mail:*", "expression": "tool.sauce == 'x'", "mode": "deny"}, "line 1, column 5: undeclared reference to 'tool.sauce'"},
 		"no such argument":       {object{"tool": "mail:write", "expression": "args.amount > 1", "mode": "deny"}, `the tool has no argument "amount"; it has n, to`},
 		"a mode that allows":     {object{"tool": "mail:*", "expression": "true", "mode": "allow"}, "set the mode allow for the tool"},

@@ -40,7 +40,7 @@ func (s *session) restore(ctx context.Context, call source.Call, in restoreArgs)
 	case toDo == none:
 		return changed(in.Message, now, now).AlreadyDone()
 	case toDo == some && !call.Unsure:
-		return s.source.refuse(source.CodeChanged, "someone has changed the message since; a part of what the call did is taken back already")
+		return s.source.refuse(source.CodeChanged, "someone has changed the message since; part of the call's effect is already reverted")
 	}
 	return s.apply(ctx, in.Message, now, change)
 }

@@ -120,7 +120,7 @@ func listed(e entry, taken map[string]bool) source.Tool {
 	_, _, ok := split(name)
 	switch {
 	case e.Server == "" || e.Name == "":
-		return source.Tool{Name: e.Server + e.Name, Unusable: "the gateway gives no name for the tool or its server"}
+		return source.Tool{Name: e.Server + e.Name, Unusable: "the gateway returns no name for the tool or its server"}
 	case !ok:
 		return source.Tool{Name: name, Unusable: "its name, or its server's, has a slash"}
 	case taken[name]:

@@ -173,7 +173,7 @@ func TestListReadsEverySchema(t *testing.T) {
 			{Name: toolCreate, Title: "create_contact", Description: "Creates.", InputSchema: json.RawMessage(`{"type":"object","required":["name"]}`), Effect: effect},
 			{Name: toolCreate, Unusable: "another tool has the same name"},
 			{Name: "../escape", Unusable: "its name, or its server's, cannot be part of an address"},
-			{Name: "mcp-dav", Unusable: "the gateway gives no name for the tool or its server"},
+			{Name: "mcp-dav", Unusable: "the gateway returns no name for the tool or its server"},
 			{Name: "a/b/c", Unusable: "its name, or its server's, has a slash"},
 			{Name: "a b/odd?name", Title: "odd?name", Description: "Is odd.", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect},
 		}

@@ -151,7 +151,7 @@ func parseSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if !ok || err != nil || len(key) < minSecret || len(key) > maxSecret {
-		return nil, fault.New(fault.Invalid, "a signing secret is whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)")
+		return nil, fault.New(fault.Invalid, "a signing secret must be whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)")
 	}
 	return key, nil
 }

@@ -61,7 +61,7 @@ func (d Description) Validate() error {
 		}
 		for i, text := range *d.SideEffects {
 			if text == "" || utf8.RuneCountInString(text) > maxSideEffectRunes || hides(text) {
-				p.Add(fmt.Sprintf("/side_effects/%d", i), envelope.RuleFormat, "must be a text of at most %d characters that all show", maxSideEffectRunes)
+				p.Add(fmt.Sprintf("/side_effects/%d", i), envelope.RuleFormat, "must be text of at most %d visible characters", maxSideEffectRunes)
 			}
 		}
 	}

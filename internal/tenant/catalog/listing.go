@@ -64,7 +64,7 @@ func unusable(t source.Tool) string {
 	case t.Name == "":
 		return "it has no name"
 	case !namePattern.MatchString(t.Name):
-		return "an action cannot have such a name"
+		return "an action cannot have this name"
 	case t.Unusable != "":
 		return t.Unusable
 	case len(t.InputSchema) == 0:

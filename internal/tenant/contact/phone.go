@@ -87,7 +87,7 @@ func parsePhone(text string, o Options) (value, problem string) {
 	if !strings.HasPrefix(text, "+") && o.Region == "" {
 		return "", "contact must be a telephone number with + and the country's code, such as +4930123456"
 	}
-	return "", "contact must be a telephone number that can exist, such as +4930123456"
+	return "", "contact must be a valid telephone number, such as +4930123456"
 }
 
 // foldPhone returns a number in E.164. Without a region it must begin with a

@@ -193,5 +193,5 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 // violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"do_not_contact_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
-	"do_not_contact_kind_check":     fault.New(fault.Invalid, "an entry's kind is email, domain, phone or handle"),
+	"do_not_contact_kind_check":     fault.New(fault.Invalid, "an entry's kind must be email, domain, phone or handle"),
 }

@@ -92,9 +92,9 @@ func (p Principal) Grant() wire.TokenGrant {
 func (g Grant) check() error {
 	switch {
 	case g.Name == "" || len(g.Name) > maxName || Plain(g.Name, maxName) != g.Name:
-		return fault.New(fault.Invalid, "a token's name is 1 to 200 bytes long, without line breaks or other invisible characters")
+		return fault.New(fault.Invalid, "a token's name must be 1 to 200 bytes long, without line breaks or other invisible characters")
 	case !g.Role.Valid():
-		return fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent")
+		return fault.New(fault.Invalid, "a token's role must be owner, admin, operator, viewer or agent")
 	case g.TTL < 0:
 		return fault.New(fault.Invalid, "a token cannot expire before it is made")
 	}
@@ -111,7 +111,7 @@ func (g Grant) check() error {
 // mistaken for no list.
 func checkTools(patterns []string) error {
 	if patterns != nil && len(patterns) == 0 || len(patterns) > maxTools {
-		return fault.New(fault.Invalid, "tools are 1 to %d patterns; leave them out for all tools", maxTools)
+		return fault.New(fault.Invalid, "tools must be 1 to %d patterns; omit them for all tools", maxTools)
 	}
 	for i, text := range patterns {
 		if _, err := policy.ParsePattern(text); err != nil {
@@ -249,17 +249,17 @@ func (o Operator) check() error {
 	const maxText = 500
 	switch {
 	case o.Name == "" || len(o.Name) > maxName || Plain(o.Name, maxName) != o.Name:
-		return fault.New(fault.Invalid, "a person's name is 1 to 200 bytes long, without line breaks or other invisible characters")
+		return fault.New(fault.Invalid, "a person's name must be 1 to 200 bytes long, without line breaks or other invisible characters")
 	case o.RoleSet != "" && o.RoleSet.rank() == 0:
-		return fault.New(fault.Invalid, "a person's role is owner, admin, operator or viewer")
+		return fault.New(fault.Invalid, "a person's role must be owner, admin, operator or viewer")
 	case (o.Issuer == "") != (o.Subject == ""):
-		return fault.New(fault.Invalid, "a person logs in with an issuer and a subject; give both or neither")
+		return fault.New(fault.Invalid, "give both the issuer and the subject, or neither")
 	case (o.SlackTeam == "") != (o.SlackUser == ""):
-		return fault.New(fault.Invalid, "a person in Slack is a team and a user; give both or neither")
+		return fault.New(fault.Invalid, "give both the Slack team and user, or neither")
 	}
 	for _, text := range []string{o.Email, o.Issuer, o.Subject, o.SlackTeam, o.SlackUser} {
 		if len(text) > maxText || Plain(text, maxText) != text {
-			return fault.New(fault.Invalid, "a person's e-mail address, issuer, subject and Slack ids are at most 500 bytes long, without invisible characters")
+			return fault.New(fault.Invalid, "a person's e-mail address, issuer, subject and Slack ids must be at most 500 bytes long, without invisible characters")
 		}
 	}
 	return nil

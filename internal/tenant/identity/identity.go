@@ -265,7 +265,7 @@ func (p Principal) MayLoosen() bool {
 // for no list.
 func checkScopes(all []Scope) error {
 	if all != nil && len(all) == 0 {
-		return fault.New(fault.Invalid, "scopes name at least one right; leave them out for all that the role may")
+		return fault.New(fault.Invalid, "scopes must name at least one right; omit them for all that the role may do")
 	}
 	for i, s := range all {
 		if !s.Valid() {

@@ -194,7 +194,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (metadata, error) {
 		return metadata{}, fmt.Errorf("ask for the issuer's discovery document: %w", err)
 	}
 	if err != nil {
-		return metadata{}, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
+		return metadata{}, errors.New("the issuer's discovery document is missing, or belongs to another issuer") // its own text quotes the answer
 	}
 	var more struct {
 		Keys    string   `json:"jwks_uri"`

@@ -130,7 +130,7 @@ func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer str
 	case code == "":
 		return who, "", errLogin(errors.New("the issuer refused the login"))
 	case issuer != "" && issuer != p.Issuer:
-		return who, "", errLogin(errors.New("another issuer answered than the one that was asked"))
+		return who, "", errLogin(errors.New("the response came from another issuer"))
 	}
 	got, err := flow.Exchange(oidc.ClientContext(ctx, a.issuers.client), code, oauth2.VerifierOption(in.Verifier))
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer str
 	}
 	text, ok := got.Extra("id_token").(string)
 	if !ok {
-		return who, "", errLogin(errors.New("the issuer gave no token of identity"))
+		return who, "", errLogin(errors.New("the issuer returned no ID token"))
 	}
 	// The token is for the web client, not the audience of other programs.
 	p.Audience = p.WebClientID
@@ -171,7 +171,7 @@ func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce
 	}
 	signed, _ := token.claims.all["nonce"].(string)
 	if subtle.ConstantTimeCompare([]byte(signed), []byte(nonce)) != 1 {
-		return nil, errLogin(errors.New("the issuer's token is of another login"))
+		return nil, errLogin(errors.New("the issuer's token belongs to another login"))
 	}
 	return token.claims, nil
 }
@@ -180,7 +180,7 @@ func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce
 // its answer.
 func exchangeError(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
-		return fmt.Errorf("the issuer gave no token: status %d", e.Response.StatusCode)
+		return fmt.Errorf("the issuer returned no token: status %d", e.Response.StatusCode)
 	}
 	return errors.New("the issuer does not answer")
 }

@@ -117,11 +117,11 @@ func (n Names) check() error {
 	const most = 200
 	for _, all := range [][]string{n.Automations, n.Employees, n.Sessions} {
 		if all != nil && len(all) == 0 || len(all) > most {
-			return fault.New(fault.Invalid, "automations, employees and sessions are 1 to %d each; leave them out for none", most)
+			return fault.New(fault.Invalid, "automations, employees and sessions must be 1 to %d each; omit them for none", most)
 		}
 	}
 	if p := n.ExternalIDPrefix; len(p) > maxPrefix || Plain(p, maxPrefix) != p {
-		return fault.New(fault.Invalid, "a prefix of external ids is 1 to %d bytes long, without invisible characters or spaces at its ends", maxPrefix)
+		return fault.New(fault.Invalid, "a prefix of external ids must be 1 to %d bytes long, without invisible characters or spaces at its ends", maxPrefix)
 	}
 	if err := checkPatterns("automation", n.Automations); err != nil {
 		return err

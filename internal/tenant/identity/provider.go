@@ -54,15 +54,15 @@ func (p *Provider) check() error {
 	const maxText, maxList = 500, 100
 	switch {
 	case p.Audience == "" || len(p.Audience) > maxText:
-		return fault.New(fault.Invalid, "an audience is 1 to 500 bytes long")
+		return fault.New(fault.Invalid, "an audience must be 1 to 500 bytes long")
 	case len(p.Clients) > maxList || len(p.Roles) > maxList || len(p.AllowedDomains) > maxList:
-		return fault.New(fault.Invalid, "a provider has at most 100 clients, roles and domains each")
+		return fault.New(fault.Invalid, "a provider may have at most 100 clients, roles and domains each")
 	case len(p.RoleClaim) > maxText || p.RoleClaim == "" && len(p.Roles) > 0 || p.RoleClaim != "" && len(p.Roles) == 0:
-		return fault.New(fault.Invalid, "a role claim and the roles that its values stand for go together")
+		return fault.New(fault.Invalid, "a role claim requires roles for its values, and the reverse")
 	case len(p.WebClientID) > maxText || p.WebClientID == "" && len(p.WebClientSecret) > 0:
-		return fault.New(fault.Invalid, "a web client's id is at most 500 bytes long, and its secret needs the id")
+		return fault.New(fault.Invalid, "a web client's id must be at most 500 bytes long, and its secret requires the id")
 	case len(p.Label) > maxName || Plain(p.Label, maxName) != p.Label:
-		return fault.New(fault.Invalid, "a provider's label is at most 200 bytes long, without line breaks or other invisible characters")
+		return fault.New(fault.Invalid, "a provider's label must be at most 200 bytes long, without line breaks or other invisible characters")
 	case p.DefaultRole != "" && p.DefaultRole != RoleOperator && p.DefaultRole != RoleViewer:
 		return fault.New(fault.Invalid, "the default role must be operator or viewer; give higher roles by a claim or by hand")
 	}
@@ -77,7 +77,7 @@ func (p *Provider) check() error {
 		}
 	}
 	if slices.Contains(p.Clients, "") {
-		return fault.New(fault.Invalid, "a client has a name")
+		return fault.New(fault.Invalid, "a client must have a name")
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func CheckIssuer(text string) error {
 	const maxIssuer = 500
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxIssuer || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !safehttp.Protected(u) {
-		return fault.New(fault.Invalid, "an issuer is an https address without user, query and fragment; on this machine it may be http")
+		return fault.New(fault.Invalid, "an issuer must be an https address without user, query and fragment; on this machine it may be http")
 	}
 	return nil
 }

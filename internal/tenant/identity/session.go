@@ -257,7 +257,7 @@ func NewOwnerLoginCode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID,
 	})
 	switch len(owners) {
 	case 0:
-		return of, code, expiresAt, fault.New(fault.NotFound, "no such owner who logs in at an issuer of the tenant; make a token with `countersign token create --role owner`")
+		return of, code, expiresAt, fault.New(fault.NotFound, "no such owner who logs in at an issuer of the tenant; create a token with `countersign token create --role owner`")
 	case 1:
 		code, expiresAt, err = NewLoginCode(ctx, tx, owners[0].principal(tenant), "", now)
 		return owners[0], code, expiresAt, err

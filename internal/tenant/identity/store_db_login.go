@@ -82,7 +82,7 @@ func BindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, l DBL
 func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	const mostWaiting = 10_000_000
 	if l.MaxWaiting < 1 || l.MaxWaiting > mostWaiting {
-		return fault.New(fault.Invalid, "the proposals of a login that may wait are 1 to %d", mostWaiting)
+		return fault.New(fault.Invalid, "the proposals of a login that may wait must be 1 to %d", mostWaiting)
 	}
 	if err := l.Names.check(); err != nil {
 		return err
@@ -100,11 +100,11 @@ func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 	role, err := dbsqlc.New().DbLoginRole(ctx, tx, l.Login)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && !role.CanLogin:
-		return fault.New(fault.Invalid, "the database has no login of that name; make it first: CREATE ROLE … LOGIN")
+		return fault.New(fault.Invalid, "the database has no login of that name; create it first: CREATE ROLE … LOGIN")
 	case err != nil:
 		return err
 	case role.Superuser:
-		return fault.New(fault.Invalid, "the login is a superuser, who could pass for any other login; make one for the application")
+		return fault.New(fault.Invalid, "the login is a superuser, which could pass for any other login; make one for the application")
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ type Rotation struct {
 // concurrently, or that the overlap of the previous rotation has not ended.
 func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, how Rotation, now time.Time) (Issued, error) {
 	if how.Overlap < 0 || how.Overlap > MaxOverlap || how.TTL < 0 {
-		return Issued{}, fault.New(fault.Invalid, "the overlap of two secrets is at most seven days, and a token cannot expire before it is rotated")
+		return Issued{}, fault.New(fault.Invalid, "the overlap of two secrets must be at most seven days, and a token cannot expire before it is rotated")
 	}
 	was, hash, err := credential(ctx, tx, tenant, id)
 	if err != nil {

@@ -75,7 +75,7 @@ func ParseEmployee(text string) (envelope.EmployeeID, error) {
 		return id, nil
 	}
 	if id.UnmarshalText([]byte(text)) != nil {
-		return id, fault.New(fault.Invalid, "an employee is a UUID, or the word default")
+		return id, fault.New(fault.Invalid, "employee must be a UUID, or the word default")
 	}
 	return id, nil
 }

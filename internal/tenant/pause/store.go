@@ -215,9 +215,9 @@ func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {
 // violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"pauses_tenant_id_fkey":   fault.New(fault.NotFound, "no such tenant"),
-	"pauses_scope_check":      fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
-	"pauses_everything_check": fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
-	"pauses_subject_check":    fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),
-	"pauses_reason_check":     fault.New(fault.Invalid, "a pause has a reason"),
+	"pauses_scope_check":      fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
+	"pauses_everything_check": fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
+	"pauses_subject_check":    fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
+	"pauses_reason_check":     fault.New(fault.Invalid, "a pause must have a reason"),
 	"pauses_active_key":       fault.New(fault.Conflict, "it is already paused"),
 }

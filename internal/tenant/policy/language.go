@@ -187,7 +187,7 @@ func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 		return nil, mistakes(text, issues.Errors())
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, refused(fmt.Sprintf("returns %s, and must return true or false", out))
+		return nil, refused(fmt.Sprintf("must return true or false, not %s", out))
 	}
 	patterns, found := review(checked, shape)
 	if len(found) > 0 {
@@ -212,7 +212,7 @@ func readable(text string) error {
 	}
 	for i, r := range text {
 		if r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return refused(fmt.Sprintf("holds the invisible character %U at byte %d; write it as an escape", r, i))
+			return refused(fmt.Sprintf("contains the invisible character %U at byte %d; write it as an escape", r, i))
 		}
 	}
 	return nil
@@ -237,7 +237,7 @@ func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 			name, args := call.FunctionName(), call.Args()
 			switch {
 			case !allowed(name):
-				report(e, "%s is not among the functions of rules", name)
+				report(e, "%s is not a function of rules", name)
 			case name == "matches":
 				size, why := pattern(args[len(args)-1])
 				if patterns += size; why != "" {
@@ -263,11 +263,11 @@ func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 // the arguments.
 func pattern(e ast.Expr) (size int, why string) {
 	if e.Kind() != ast.LiteralKind {
-		return 0, "matches takes a literal regular expression"
+		return 0, "matches requires a literal regular expression"
 	}
 	text, ok := e.AsLiteral().Value().(string)
 	if !ok {
-		return 0, "matches takes a text"
+		return 0, "matches requires text"
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

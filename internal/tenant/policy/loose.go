@@ -193,7 +193,7 @@ func parseLoose(pointers []string) ([]jsonref.Pointer, error) {
 	for i, pointer := range pointers {
 		var ok bool
 		if paths[i], ok = jsonref.ParsePointer(pointer); !ok {
-			return nil, fault.New(fault.Invalid, "a loose argument is a JSON Pointer, such as /subject")
+			return nil, fault.New(fault.Invalid, "a loose argument must be a JSON Pointer, such as /subject")
 		}
 	}
 	return paths, nil

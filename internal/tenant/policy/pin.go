@@ -56,7 +56,7 @@ func ParsePins(values map[string]json.RawMessage, loose []string) (Pins, error) 
 			return Pins{}, fault.New(fault.Invalid, "the value of a pin cannot be read")
 		}
 		if size += len(pointer) + len(canonical); size > MaxPinBytes {
-			return Pins{}, fault.New(fault.Invalid, "held arguments have at most %d bytes; loosen the longest", MaxPinBytes)
+			return Pins{}, fault.New(fault.Invalid, "held arguments must have at most %d bytes; loosen the longest", MaxPinBytes)
 		}
 		pins.all = append(pins.all, pin{path, value})
 	}
@@ -96,7 +96,7 @@ func orEmpty(args json.RawMessage) json.RawMessage {
 func parsePin(pointer string) (jsonref.Pointer, error) {
 	path, ok := jsonref.ParsePointer(pointer)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "a pin is a JSON Pointer into the arguments, such as /to/0")
+		return nil, fault.New(fault.Invalid, "a pin must be a JSON Pointer into the arguments, such as /to/0")
 	}
 	return path, nil
 }
@@ -148,7 +148,7 @@ func (r ArgumentRule) Check(language *Language, shape Shape) error {
 		return err
 	}
 	if len([]rune(r.Reason)) > maxReason {
-		return fault.New(fault.Invalid, "a reason has at most %d characters", maxReason)
+		return fault.New(fault.Invalid, "a reason must have at most %d characters", maxReason)
 	}
 	_, err := language.Compile(r.Expression, shape)
 	return err

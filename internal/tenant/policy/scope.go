@@ -25,7 +25,7 @@ type Scope string
 // ParseScope parses a scope or a pattern. The error is fault.Invalid.
 func ParseScope(text string) (Scope, error) {
 	if text == "" {
-		return "", fault.New(fault.Invalid, "scope is empty; write one such as contacts:write, contacts:* or *")
+		return "", fault.New(fault.Invalid, "scope is empty; use one such as contacts:write, contacts:* or *")
 	}
 	if len(text) > maxScopeLength {
 		return "", fault.New(fault.Invalid, "scope must be at most 200 bytes long")

@@ -78,7 +78,7 @@ func (q Hours) Compile() (*Schedule, error) {
 	}
 	switch n := len(q.Windows); {
 	case n == 0:
-		p.Add("/windows", "min_items", "must have at least one window; to have no quiet hours, delete them")
+		p.Add("/windows", "min_items", "must have at least one window; to end quiet hours, delete them")
 	case n > MaxWindows:
 		p.Add("/windows", envelope.RuleMaxItems, "must have at most 50 windows")
 	default:

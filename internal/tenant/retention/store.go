@@ -146,7 +146,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting) 
 var violations = postgres.Violations{
 	"retention_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"retention_checks_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
-	"retention_kind_check":            fault.New(fault.Invalid, "retention is of actions or of events"),
-	"retention_days_check":            fault.New(fault.Invalid, "a period is 1 to 9999 days"),
-	"retention_action_check":          fault.New(fault.Invalid, "a retention's action is delete or report"),
+	"retention_kind_check":            fault.New(fault.Invalid, "retention must be of actions or of events"),
+	"retention_days_check":            fault.New(fault.Invalid, "a period must be 1 to 9999 days"),
+	"retention_action_check":          fault.New(fault.Invalid, "a retention's action must be delete or report"),
 }

@@ -69,13 +69,13 @@ func (g Grant) Check() error {
 		return err
 	}
 	if len(g.Digest) == 0 {
-		return fault.New(fault.Invalid, "a grant names the definition of its tool")
+		return fault.New(fault.Invalid, "a grant must name the definition of its tool")
 	}
 	if g.For < 0 || g.For > MaxGrant || g.For > 0 && g.For < time.Second {
-		return fault.New(fault.Invalid, "a grant holds for 1 second to 90 days")
+		return fault.New(fault.Invalid, "a grant must last 1 second to 90 days")
 	}
 	if len([]rune(g.Reason)) > maxReason {
-		return fault.New(fault.Invalid, "a reason has at most %d characters", maxReason)
+		return fault.New(fault.Invalid, "a reason must have at most %d characters", maxReason)
 	}
 	_, err := policy.ParsePins(g.Pins, g.Loose)
 	return err

@@ -51,19 +51,19 @@ func (r ReviewRule) check() error {
 	wait, warn, escalate := length(r.Wait), length(r.Warn), length(r.Escalate)
 	switch {
 	case !r.Risk.Valid():
-		return fault.New(fault.Invalid, "a risk is low, medium or high")
+		return fault.New(fault.Invalid, "risk must be low, medium or high")
 	case r.Approvals < 1 || r.Approvals > MaxApprovals:
-		return fault.New(fault.Invalid, "an envelope needs 1 to %d approvals", MaxApprovals)
+		return fault.New(fault.Invalid, "the number of approvals must be 1 to %d", MaxApprovals)
 	case r.Wait != nil && (wait < time.Second || wait > MaxReviewTime):
 		return fault.New(fault.Invalid, "the wait for a decision must be 1 second to 30 days")
 	case warn < 0 || warn > MaxReviewTime || escalate < 0 || escalate > MaxReviewTime:
 		return fault.New(fault.Invalid, "a warning and an escalation must come within 30 days")
 	case wait%time.Second != 0, warn%time.Second != 0, escalate%time.Second != 0:
-		return fault.New(fault.Invalid, "the times of a review are whole seconds")
+		return fault.New(fault.Invalid, "the times of a review must be whole seconds")
 	case r.Edits != "" && r.Edits != EditsAnother:
-		return fault.New(fault.Invalid, "edits must be another, or left out")
+		return fault.New(fault.Invalid, "edits must be another, or omitted")
 	case r.Wait != nil && (warn >= wait || escalate >= wait):
-		return fault.New(fault.Invalid, "a warning and an escalation come within the wait")
+		return fault.New(fault.Invalid, "a warning and an escalation must come within the wait")
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (s *Settings) CheckRule(r Rule) error {
 
 func checkRule(r Rule, language *policy.Language, shape policy.Shape) error {
 	if len(r.ID) == 0 || len(r.ID) > 100 {
-		return fault.New(fault.Invalid, "a rule's id has 1 to 100 characters")
+		return fault.New(fault.Invalid, "a rule's id must have 1 to 100 characters")
 	}
 	return r.compiled().Check(language, shape)
 }

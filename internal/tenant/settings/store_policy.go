@@ -102,10 +102,10 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 		return time.Time{}, err
 	}
 	if m.Session == "" {
-		return time.Time{}, fault.New(fault.Invalid, "a session's mode names the session")
+		return time.Time{}, fault.New(fault.Invalid, "a session's mode must name the session")
 	}
 	if lasts < time.Second || lasts > MaxSessionMode {
-		return time.Time{}, fault.New(fault.Invalid, "a session's mode holds for 1 second to 30 days")
+		return time.Time{}, fault.New(fault.Invalid, "a session's mode must last 1 second to 30 days")
 	}
 	q := dbsqlc.New()
 	others, err := q.SessionModeCount(ctx, tx, &dbsqlc.SessionModeCountParams{TenantID: tenant, SessionID: m.Session, Key: m.Pattern})
@@ -195,7 +195,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 // fault.NotFound.
 func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by envelope.Actor) error {
 	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: tenant, GrantID: id, RevokedBy: new(string(by))})
-	return postgres.Affected(n, err, fault.New(fault.NotFound, "no grant %s holds", id))
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no active grant %s", id))
 }
 
 // GrantFilter selects grants.

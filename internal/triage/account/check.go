@@ -162,7 +162,7 @@ func (c Connection) checkMCP(p *check.Problems) {
 		p.Add("/connection/names", envelope.RuleFormat, "%s", err)
 	}
 	if c.TrustedHost != "" && c.Server != "" && c.Server != mcpmail.Generic {
-		p.Add("/connection/trusted_host", envelope.RuleUnknownField, "has no meaning for this kind of server, which gives no originals of messages")
+		p.Add("/connection/trusted_host", envelope.RuleUnknownField, "does not apply to this kind of server, which returns no originals of messages")
 	}
 }
 
@@ -177,7 +177,7 @@ func require(p *check.Problems, fields []field, kind Kind) {
 func forbid(p *check.Problems, fields []field, kind Kind) {
 	for _, f := range fields {
 		if f.set {
-			p.Add(f.pointer, envelope.RuleUnknownField, "has no meaning for an account of kind %s", kind)
+			p.Add(f.pointer, envelope.RuleUnknownField, "does not apply to an account of kind %s", kind)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func checkProposals(c plan.Config, p *check.Problems) {
 	}
 	for _, text := range []string{c.Source, c.Account, c.LabelPrefix, c.Junk} {
 		if len(text) > 500 || strings.ContainsFunc(text, unicode.IsControl) {
-			p.Add("/proposals", envelope.RuleFormat, "names are one line of at most 500 bytes")
+			p.Add("/proposals", envelope.RuleFormat, "names must be one line of at most 500 bytes")
 		}
 	}
 }

@@ -55,7 +55,7 @@ func contextOf(tenant envelope.TenantID, account uuid.UUID) string {
 
 func checkSecret(text string) error {
 	if text == "" || len(text) > maxSecret || strings.ContainsFunc(text, unicode.IsControl) {
-		return fmt.Errorf("a password is one line of 1 to %d bytes", maxSecret)
+		return fmt.Errorf("a password must be one line of 1 to %d bytes", maxSecret)
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (a *Asker) write(ctx context.Context, d *dueText, examples []string) writte
 		if d.tried+1 < maxTries {
 			return written{}
 		}
-		return written{problem: "the model gave no usable text: " + string(failure.Kind)}
+		return written{problem: "the model returned no usable text: " + string(failure.Kind)}
 	case err != nil:
 		return written{waits: true}
 	}

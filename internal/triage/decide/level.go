@@ -28,7 +28,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 // UnmarshalText parses the text of MarshalText in upper or lower case.
 func (l *Level) UnmarshalText(text []byte) error {
 	if len(text) != 2 || text[0]|0x20 != 'l' || text[1] < '0' || text[1] > '6' {
-		return fmt.Errorf("a level is one of L0 to L6, without L6 where one is set")
+		return fmt.Errorf("a level must be one of L0 to L6, without L6 where one is set")
 	}
 	*l = Level(text[1] - '0')
 	return nil

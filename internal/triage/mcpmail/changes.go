@@ -132,11 +132,11 @@ func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit
 			*list.into = append(*list.into, e.Item)
 		}
 		if undated >= maxFailed && undated == len(entries) {
-			return got, next, s.fault("a message does not say when it came", errOutage)
+			return got, next, s.fault("a message has no date of receipt", errOutage)
 		}
 	}
 	if len(got.New) > limit {
-		return got, next, s.fault("it answers more than was asked for", errOutage)
+		return got, next, s.fault("it returned more than requested", errOutage)
 	}
 	slices.SortStableFunc(got.New, func(a, b mailbox.Item) int { return a.Received.Compare(b.Received) })
 	gone, err := s.list(doc, "changes.gone")
@@ -150,7 +150,7 @@ func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit
 	}
 	got.Reset, got.More = s.truth(doc, "changes.reset"), s.truth(doc, "changes.more")
 	if next.Server, err = s.cursor(doc, "changes.next"); err == nil && next.Server == "" {
-		err = s.fault("it gives no cursor", errOutage)
+		err = s.fault("it returns no cursor", errOutage)
 	}
 	return got, next, err
 }

@@ -153,7 +153,7 @@ func (s *server) outcome(p purpose, out source.Outcome) error {
 	case out.Code == source.CodeRateLimited || out.RetryAfter > 0:
 		return s.quota.Close("the server's limit was reached", out.RetryAfter)
 	case out.Code == source.CodeOversized:
-		return s.fault(doing+" answered more than the limit", mailbox.ErrTooLarge)
+		return s.fault(doing+" returned more than the limit", mailbox.ErrTooLarge)
 	case out.Code == source.CodeUnauthorized:
 		return s.fault("the server refuses the credential", mailbox.ErrDenied)
 	case out.Code == source.CodeRejected:

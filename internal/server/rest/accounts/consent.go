@@ -113,10 +113,10 @@ func agent(by identity.Principal, p identity.PendingProgram, name string, tools 
 // pending returns the request of a program that a browser session asks about.
 func pending(c *request.Call, text string) (identity.PendingProgram, error) {
 	if c.OAuth == nil {
-		return identity.PendingProgram{}, fault.New(fault.NotFound, "programs do not log in here; set COUNTERSIGN_OAUTH=true of the API")
+		return identity.PendingProgram{}, fault.New(fault.NotFound, "logins of programs are disabled; set COUNTERSIGN_OAUTH=true for the API")
 	}
 	if c.By.Browser.ID == uuid.Nil {
-		return identity.PendingProgram{}, fault.Coded(wire.CodeNoSession, fault.Denied, "only a person in a browser consents; log in there")
+		return identity.PendingProgram{}, fault.Coded(wire.CodeNoSession, fault.Denied, "only a person in a browser can consent; log in there")
 	}
 	p, ok := c.OAuth.Pending(text, time.Now())
 	if !ok {

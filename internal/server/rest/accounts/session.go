@@ -69,7 +69,7 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 		return err
 	}
 	if c.R.Header.Get("Authorization") != "" {
-		return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "send the token in the body alone")
+		return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "send the token in the body only")
 	}
 	var made identity.OpenedSession
 	var err error
@@ -106,7 +106,7 @@ func keepSession(c *request.Call, made identity.OpenedSession, old string) error
 // in the browser.
 func TouchSession(c *request.Call) error {
 	if c.By.Browser.ID == uuid.Nil {
-		return fault.Coded(wire.CodeNoSession, fault.Conflict, "a token has no session that could end")
+		return fault.Coded(wire.CodeNoSession, fault.Conflict, "a token has no session to end")
 	}
 	is, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (identity.BrowserSession, error) {
 		return identity.TouchSession(ctx, tx, c.By)

@@ -69,7 +69,7 @@ func (e *callError) Error() string {
 	case wire.ExecutionExpired, wire.ExecutionSkipped:
 		return "the call was not made: " + e.outcome.String()
 	case wire.ExecutionUnknown:
-		return "the call was sent and its outcome is unknown; do not make it again under another name" + why
+		return "the call was sent and its outcome is unknown; do not repeat it under another external_id" + why
 	case wire.ExecutionError:
 		return "the call failed" + why
 	case wire.ExecutionSuccess, wire.ExecutionPending, wire.ExecutionExecuting, wire.ExecutionDryRun:
@@ -112,5 +112,5 @@ func (e *callError) skipped() wire.Problem {
 		}
 		return p
 	}
-	return request.NewProblem("conflict", http.StatusConflict, "Not possible as things stand", e.Error())
+	return request.NewProblem("conflict", http.StatusConflict, "Not possible in this state", e.Error())
 }

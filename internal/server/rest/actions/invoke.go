@@ -60,7 +60,7 @@ func Invoke(c *request.Call, in invokeBody) error {
 	}
 	if in.DryRun {
 		if in.Plan != "" {
-			return request.Invalid("/plan", "dry_run", "belongs to the call that follows the dry run; leave one of them out")
+			return request.Invalid("/plan", "dry_run", "belongs to the call after the dry run; send only one of them")
 		}
 		return asCallError(answerDryRun(c, p))
 	}
@@ -119,11 +119,11 @@ func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, er
 func invocationProposal(c *request.Call, in invokeBody, named envelope.Tool, tool *catalog.Tool) (*envelope.Proposal, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	if key != "" && in.ExternalID != "" && key != in.ExternalID {
-		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+		return nil, request.Invalid("/external_id", "same", "differs from the Idempotency-Key; send only one of them")
 	}
 	in.ExternalID = cmp.Or(in.ExternalID, key)
 	if in.ExternalID == "" && !in.DryRun && tool != nil && tool.Effect != envelope.EffectRead {
-		return nil, request.Invalid("/external_id", envelope.RuleRequired, "give the call a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+		return nil, request.Invalid("/external_id", envelope.RuleRequired, "set external_id or the header Idempotency-Key, so that sending the call again is safe")
 	}
 	if len(in.Inputs) == 0 {
 		in.Inputs = json.RawMessage("{}")
@@ -155,7 +155,7 @@ func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 		return by, request.Invalid(at, envelope.RuleFormat, request.Detail(err))
 	}
 	if plan.Expired(time.Now()) {
-		return by, fault.Coded(wire.CodePlan, fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanLifetime)
+		return by, fault.Coded(wire.CodePlan, fault.Conflict, "the plan is older than %s; make another dry run", intake.PlanLifetime)
 	}
 	by.Plan = &plan
 	return by, nil

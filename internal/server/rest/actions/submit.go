@@ -40,9 +40,9 @@ func proposal(c *request.Call) (*envelope.Proposal, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	switch {
 	case key == "" && p.ExternalID == "" && c.Query.Get("dry_run") != "true":
-		return nil, request.Invalid("/external_id", envelope.RuleRequired, "give the action a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+		return nil, request.Invalid("/external_id", envelope.RuleRequired, "set external_id or the header Idempotency-Key, so that sending the action again is safe")
 	case key != "" && p.ExternalID != "" && key != p.ExternalID:
-		return nil, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+		return nil, request.Invalid("/external_id", "same", "differs from the Idempotency-Key; send only one of them")
 	case key != "":
 		p.ExternalID = key
 	}
@@ -137,7 +137,7 @@ func namedProposals(parsed []envelope.Item, answered []wire.BatchItem) (proposal
 		case it.Err != nil:
 			answered[i] = refusedItem(i, it.Err)
 		case it.Proposal.ExternalID == "":
-			answered[i] = refusedItem(i, request.Invalid(itemPointer(i)+"/external_id", envelope.RuleRequired, "every proposal of a batch needs a name of your own, so that sending it again is safe"))
+			answered[i] = refusedItem(i, request.Invalid(itemPointer(i)+"/external_id", envelope.RuleRequired, "every proposal of a batch needs an external_id, so that sending it again is safe"))
 		default:
 			proposals, at = append(proposals, it.Proposal), append(at, i)
 		}

@@ -145,7 +145,7 @@ func inboxPlace(list, cursor string) (*approval.InboxPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong := request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+	wrong := request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 	parts := strings.Split(text, " ")
 	var p approval.InboxPlace
 	if len(parts) != 3 || p.Action.UnmarshalText([]byte(parts[0])) != nil || !envelope.Risk(parts[1]).Valid() {

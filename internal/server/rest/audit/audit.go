@@ -40,7 +40,7 @@ func Verify(c *request.Call) error {
 		}
 		// A hash of zeros would stand for no head, and nothing would be compared.
 		if opt.KnownHead == (audit.Hash{}) {
-			return request.Invalid("/query/head", envelope.RuleFormat, "must be the hash of a head; no checkpoint has zeros")
+			return request.Invalid("/query/head", envelope.RuleFormat, "must not be zeros; give the hash of a head")
 		}
 	}
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (audit.Report, error) {
@@ -78,7 +78,7 @@ func exportQuery(c *request.Call) (audit.Span, audit.Position, error) {
 	}
 	after, err := audit.ParsePosition(text)
 	if err != nil {
-		return span, after, request.Invalid("/query/cursor", envelope.RuleFormat, "is not the place of an event; take next as it was")
+		return span, after, request.Invalid("/query/cursor", envelope.RuleFormat, "is not the position of an event; send next unchanged")
 	}
 	return span, after, nil
 }

@@ -44,14 +44,14 @@ func New(base web.Base, vault connection.Cipher) (*Browser, error) {
 
 // The errors of requests with a cookie.
 var (
-	errCrossSite   = fault.Coded(wire.CodeCrossSite, fault.Denied, "a page of another site may not do this")
-	errNoPublicURL = fault.Coded(wire.CodeNoPublicURL, fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
+	errCrossSite   = fault.Coded(wire.CodeCrossSite, fault.Denied, "requests from pages of other sites are not allowed")
+	errNoPublicURL = fault.Coded(wire.CodeNoPublicURL, fault.Conflict, "the API has no public address; set COUNTERSIGN_PUBLIC_URL")
 )
 
 // ErrTwoCredentials returns the error of a request with a token and a session, or with
 // two sessions.
 func ErrTwoCredentials() error {
-	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "show a token or a session, not both")
+	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "send a token or a session, not both")
 }
 
 // Cipher encrypts what a browser or a program carries from one request to another,

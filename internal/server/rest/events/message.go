@@ -33,7 +33,7 @@ const afterAllItems = 999_999_999
 func (id eventID) String() string { return id.place.String() + "-" + strconv.Itoa(id.item) }
 
 func parseEventID(text string) (eventID, error) {
-	invalid := request.Invalid("/header/Last-Event-ID", envelope.RuleFormat, "is not the id of an event; send it as it was, or leave it out to begin now")
+	invalid := request.Invalid("/header/Last-Event-ID", envelope.RuleFormat, "is not the id of an event; send it unchanged, or omit it to start now")
 	at := strings.LastIndexByte(text, '-')
 	if at < 0 {
 		return eventID{}, invalid

@@ -177,7 +177,7 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	case !subscription.HasMessage(sent, p.Interaction):
 		return fault.New(fault.Denied, "unknown message; if it has just arrived, try again in a moment")
 	case approval.ETag(p.view) != p.ETag:
-		return fault.New(fault.Conflict, "it has changed since this message was written; look at it again")
+		return fault.New(fault.Conflict, "it has changed since this message was sent; review it again")
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func parseContactCursor(text string) (contact.Kind, string, error) {
 	}
 	kind, value, found := strings.Cut(rest, ":")
 	if !found || openapi.Unstorable("", rest) != nil {
-		return "", "", request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+		return "", "", request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 	}
 	return contact.Kind(kind), value, nil
 }

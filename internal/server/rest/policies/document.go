@@ -105,7 +105,7 @@ func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulat
 		req.Overrides[o.Tool] = catalog.Overrides{Risk: o.Risk, Effect: o.Effect}
 	}
 	if req.Before, err = request.ParseCursor(cursorSimulation, body.Cursor); err != nil {
-		return body.Policy, req, request.Invalid("/cursor", envelope.RuleFormat, "is not a cursor of a simulation; take next_cursor as it was, or leave it out to begin again")
+		return body.Policy, req, request.Invalid("/cursor", envelope.RuleFormat, "is not a cursor of a simulation; send next_cursor unchanged, or omit it to start over")
 	}
 	return body.Policy, req, nil
 }

@@ -77,7 +77,7 @@ func (c *Call) CheckTools(pattern string) error {
 	}
 	key, err := policy.ParsePattern(pattern)
 	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "not a pattern of tools, such as source:tool, source:*, *:tool or *")
+		return fault.Wrap(err, fault.Invalid, "must be a pattern of tools, such as source:tool, source:*, *:tool or *")
 	}
 	return access.AdmitChanges(c.By, []access.Change{{What: "the setting for " + pattern, Tools: key}})
 }

@@ -16,7 +16,7 @@ const (
 
 // errCursor is the error for a cursor that is not one of the list.
 func errCursor(at string) error {
-	return Invalid(at, envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+	return Invalid(at, envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 }
 
 // WriteTextCursor returns the cursor of the place after an item of a list,

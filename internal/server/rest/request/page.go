@@ -54,7 +54,7 @@ func SelectTools(source, pattern, at string) (wantSource, wantName string, err e
 		key.Source = source
 	}
 	if source != "" && key.Source != source {
-		return "", "", Invalid(at, "same", "is of another source than the parameter source; leave one of them out")
+		return "", "", Invalid(at, "same", "names another source than the parameter source; send only one of them")
 	}
 	return key.Source, strings.TrimSuffix(key.Action, "*"), nil
 }

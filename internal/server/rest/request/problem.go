@@ -26,8 +26,8 @@ type Describer interface {
 var (
 	// ErrSignature is the error of a request without a valid signature or with a
 	// wrong time.
-	ErrSignature = errors.New("the request has no valid signature, or an old one")
-	ErrNoToken   = errors.New("show a token: Authorization: Bearer cs_…")
+	ErrSignature = errors.New("the signature of the request is missing, invalid or too old")
+	ErrNoToken   = errors.New("send a token: Authorization: Bearer cs_…")
 	ErrNoRoute   = errors.New("unknown path; GET /api/v1/openapi.yaml lists the operations")
 )
 
@@ -94,9 +94,9 @@ func problemOf(err error) wire.Problem {
 		p.Code = wire.CodeSessionEnded
 		return p
 	case errors.Is(err, ErrNoToken), errors.Is(err, identity.ErrToken):
-		return NewProblem("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
+		return NewProblem("unauthorized", http.StatusUnauthorized, "Missing or invalid token", err.Error())
 	case errors.Is(err, ErrSignature):
-		return NewProblem("unauthorized", http.StatusUnauthorized, "The signature is missing or not valid", err.Error())
+		return NewProblem("unauthorized", http.StatusUnauthorized, "Missing or invalid signature", err.Error())
 	case errors.Is(err, ErrNoRoute):
 		return NewProblem("not_found", http.StatusNotFound, "Not found", err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -106,13 +106,13 @@ func problemOf(err error) wire.Problem {
 		return e.Problem()
 	}
 	if e, ok := errors.AsType[*mediaError](err); ok {
-		return NewProblem("unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another media type", e.Error())
+		return NewProblem("unsupported_media_type", http.StatusUnsupportedMediaType, "Unsupported media type", e.Error())
 	}
 	if e, ok := errors.AsType[*MethodError](err); ok {
-		return NewProblem("method_not_allowed", http.StatusMethodNotAllowed, "The path does not take this method", e.Error())
+		return NewProblem("method_not_allowed", http.StatusMethodNotAllowed, "Method not allowed", e.Error())
 	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return NewProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too large",
+		return NewProblem("too_large", http.StatusRequestEntityTooLarge, "Body too large",
 			"the body may be "+strconv.FormatInt(e.Limit, 10)+" bytes long")
 	}
 	return problemOfFault(err)
@@ -123,13 +123,13 @@ func problemOfFault(err error) wire.Problem {
 	case fault.NotFound:
 		return NewProblem("not_found", http.StatusNotFound, "Not found", Detail(err))
 	case fault.Invalid:
-		p := NewProblem("invalid", http.StatusBadRequest, "The request is not valid", Detail(err))
+		p := NewProblem("invalid", http.StatusBadRequest, "Invalid request", Detail(err))
 		if _, ok := errors.AsType[*envelope.InvalidError](err); ok {
 			p.Detail = "the request breaks the rules that errors lists"
 		}
 		return withFields(p, err)
 	case fault.Conflict:
-		return withFields(NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err)), err)
+		return withFields(NewProblem("conflict", http.StatusConflict, "Not possible in this state", Detail(err)), err)
 	case fault.Stale:
 		return NewProblem("precondition_failed", http.StatusPreconditionFailed, "Changed since it was read", Detail(err))
 	case fault.Unconditional:

@@ -182,7 +182,7 @@ func PutSource(c *request.Call, in sourceBody) error {
 // current address of a source.
 func AcceptSource(c *request.Call) error {
 	if c.IfMatch() == "" {
-		return fault.New(fault.Unconditional, "look at the source's configuration, and send its ETag in If-Match")
+		return fault.New(fault.Unconditional, "read the source's configuration, and send its ETag in If-Match")
 	}
 	id := c.R.PathValue("id")
 	return sources.Put(c, id, "address of source "+id+" accepted", func(ctx context.Context, tx pgx.Tx) error {

@@ -222,7 +222,7 @@ func resolveError(err error) error {
 func Accept(c *request.Call, body wire.ToolAcceptance, key policy.Key) error {
 	digest, err := base64.StdEncoding.DecodeString(body.Digest)
 	if err != nil {
-		return request.Invalid("/digest", envelope.RuleFormat, "must be base64, as GET /api/v1/tools shows it")
+		return request.Invalid("/digest", envelope.RuleFormat, "must be base64, as GET /api/v1/tools returns it")
 	}
 	c.Detail = map[string]any{"accepted_digest": body.Digest}
 	return setTool(c, key, "tool "+key.String()+" accepted", func(ctx context.Context, tx pgx.Tx) error {

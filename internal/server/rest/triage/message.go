@@ -107,7 +107,7 @@ func Messages(c *request.Call) error {
 // named answers with the messages that have a Message-ID.
 func named(c *request.Call, name string) error {
 	if len(c.Query) > 1 {
-		return request.Invalid("/query/header_id", "alone", "goes with no other parameter")
+		return request.Invalid("/query/header_id", "alone", "cannot be combined with other parameters")
 	}
 	all, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageMessage, error) {
 		return inspect.Named(ctx, tx, c.By.Tenant, name)
@@ -154,7 +154,7 @@ func parsePlace(list, cursor string) (inspect.Place, error) {
 	at, numberErr := strconv.ParseInt(micros, 10, 64)
 	message, idErr := uuid.Parse(id)
 	if numberErr != nil || idErr != nil {
-		return inspect.Place{}, request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+		return inspect.Place{}, request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 	}
 	return inspect.Place{At: time.UnixMicro(at), ID: message}, nil
 }

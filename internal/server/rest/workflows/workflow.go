@@ -47,9 +47,9 @@ func (in workflowRequest) request(c *request.Call) (workflow.Request, error) {
 	key := c.R.Header.Get("Idempotency-Key")
 	switch {
 	case key == "" && in.ExternalID == "" && !in.DryRun:
-		return workflow.Request{}, request.Invalid("/external_id", envelope.RuleRequired, "give the workflow a name of your own, in external_id or in the header Idempotency-Key, so that sending it again is safe")
+		return workflow.Request{}, request.Invalid("/external_id", envelope.RuleRequired, "set external_id or the header Idempotency-Key, so that sending the workflow again is safe")
 	case key != "" && in.ExternalID != "" && key != in.ExternalID:
-		return workflow.Request{}, request.Invalid("/external_id", "same", "is not the Idempotency-Key; leave one of them out")
+		return workflow.Request{}, request.Invalid("/external_id", "same", "differs from the Idempotency-Key; send only one of them")
 	case key != "":
 		in.ExternalID = key
 	}
