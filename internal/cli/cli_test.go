@@ -208,7 +208,7 @@ func submitsMany(d *fixture) {
 		return `{"type":"mcp.exec","external_id":"` + name + `","tool":{"source":"notes","name":"` + tool + `"},"args":{}}`
 	}
 	lines := proposal("many-1", "notes.list") + "\n" + proposal("many-2", "notes.list")
-	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), command.ExitOK, "2 accepted, 0 known already")
+	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), command.ExitOK, "2 accepted, 0 already known")
 	d.want(d.run(d.t.Context(), token, "["+strings.ReplaceAll(lines, "\n", ",")+"]", "submit", "-", "--wait=20s"), command.ExitOK, "many-1", "many-2", "completed")
 	mixed := lines + proposal("many-3", "notes.lost")
 	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), command.ExitFailed, "1 refused", `tool/name no such tool "notes:notes.lost"; did you mean "notes:notes.list"?`, "safe")
@@ -393,7 +393,7 @@ func setsUp(d *fixture) {
 	d.want(d.agent("tenant", "create", "acme"), command.ExitOK)
 	d.want(d.agent("tenant", "create", "acme"), command.ExitFailed)
 	d.want(d.agent("token", "create", "--tenant", "acme", "--role", "king", "--name", "x"), command.ExitUsage, "--role")
-	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--expires-in", "1h"), command.ExitOK, "only time")
+	plain := d.want(d.agent("token", "create", "--tenant", "acme", "--role", "operator", "--name", "Ana", "--expires-in", "1h"), command.ExitOK, "shown only once")
 	d.want(d.run(d.t.Context(), strings.TrimSpace(plain.out), "", "list"), command.ExitOK, "No matching actions.")
 	made := decode[struct {
 		TokenID string `json:"token_id"`

@@ -22,7 +22,7 @@ import (
 // owner makes an owner's token in the database.
 func (d *fixture) owner() string {
 	d.t.Helper()
-	s := d.want(d.run(d.t.Context(), "", "", "token", "create", "--tenant", dev.TenantName, "--role", "owner", "--name", "root"), command.ExitOK, "only time")
+	s := d.want(d.run(d.t.Context(), "", "", "token", "create", "--tenant", dev.TenantName, "--role", "owner", "--name", "root"), command.ExitOK, "shown only once")
 	return strings.TrimSpace(s.out)
 }
 
@@ -37,7 +37,7 @@ func setsTokensUp(d *fixture) {
 		d.t.Error("token list shows a secret")
 	}
 
-	next := strings.TrimSpace(d.want(as("token", "rotate", made.ID, "--overlap", "1h"), command.ExitOK, "only time").out)
+	next := strings.TrimSpace(d.want(as("token", "rotate", made.ID, "--overlap", "1h"), command.ExitOK, "shown only once").out)
 	for _, token := range []string{made.Token, next} {
 		d.want(d.run(ctx, token, "", "whoami"), command.ExitOK, made.ID)
 	}

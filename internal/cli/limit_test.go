@@ -63,7 +63,7 @@ func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "retire", "default"), command.ExitFailed, "cannot be retired")
 	d.want(d.operator("bucket", "set", "x"), command.ExitFailed, "it needs the role")
 	for text, args := range map[string][]string{
-		"1 or more":                       {"--rate", "0/1m"},
+		"a number from 1, a slash":        {"--rate", "0/1m"},
 		"such as 30/1m":                   {"--rate", "often"},
 		"number with a unit":              {"--rate", "5/while"},
 		"at most the limit":               {"--rate", "5/1m", "--burst", "6"},
@@ -174,7 +174,7 @@ func importsContacts(d *fixture) {
 func pausesAndKills(d *fixture) {
 	d.want(d.operator("pause", "list"), command.ExitOK, "Nothing is paused")
 	d.want(d.operator("pause", "--tool", "notes:notes.read"), command.ExitUsage, "--reason is required")
-	d.want(d.operator("pause", "--reason", "x"), command.ExitUsage, "say what")
+	d.want(d.operator("pause", "--reason", "x"), command.ExitUsage, "one of --tool")
 	d.want(d.operator("pause", "--tool", "notes:none", "--reason", "x"), command.ExitUsage, "/subject")
 	d.want(d.operator("pause", "--tool", "notes:notes.read", "--reason", "odd answers"), command.ExitOK,
 		"tool notes:notes.read is paused", "odd answers", "within a second", "countersign resume --tool notes:notes.read")

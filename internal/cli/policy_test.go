@@ -85,8 +85,8 @@ func setsRules(d *fixture) {
 }
 
 func makesGrants(d *fixture) {
-	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "made grant ")
-	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
+	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "created grant ")
+	id := strings.TrimSpace(strings.TrimPrefix(s.out, "created grant "))
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `exactly {"body":"x","title":"Plain text"}`, "today")
 	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have run")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
@@ -112,7 +112,7 @@ func narrowsSessions(d *fixture) {
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitOK, "removed notes:* of session s-9")
 	d.want(d.admin("policy", "session", "delete", "s-9", "notes:*"), command.ExitFailed, "has no mode")
 	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "31d"), command.ExitUsage, "/expires_in")
-	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "not zero")
+	d.want(d.admin("policy", "session", "set", "s-9", "notes:*", "deny", "--expires-in", "0s"), command.ExitUsage, "above zero")
 }
 
 func switchesOff(d *fixture) {

@@ -34,7 +34,7 @@ func TestCompileErrorNamesTheReason(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ text, want string }{
 		"references multiply":         {nested(6, 8), "multiply"},
-		"an endless reference":        {`{"$ref":"#"}`, "no end"},
+		"an endless reference":        {`{"$ref":"#"}`, "without end"},
 		"a long chain":                {nested(70, 1), "within each other"},
 		"too large":                   {`{"description":"` + strings.Repeat("x", schema.MaxBytes) + `"}`, "longer than"},
 		"too many objects":            {many, "objects"},
@@ -44,10 +44,10 @@ func TestCompileErrorNamesTheReason(t *testing.T) {
 		"a dialect as a schema":       {`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, "not supported"},
 		"a dynamic reference":         {`{"$dynamicRef":"#a","$defs":{"a":{"$dynamicAnchor":"a"}}}`, "$dynamic"},
 		"a missing part":              {`{"$ref":"#/nowhere"}`, `"#/nowhere"`},
-		"a number that is a bomb":     {`{"maximum":1e999999}`, "not JSON"},
-		"a name twice":                {`{"type":"string","type":"object"}`, "not JSON"},
+		"a number that is a bomb":     {`{"maximum":1e999999}`, "not valid JSON"},
+		"a name twice":                {`{"type":"string","type":"object"}`, "not valid JSON"},
 		"no schema":                   {`{"type":"nonsense"}`, "is not a JSON Schema"},
-		"no JSON":                     {`{`, "not JSON"},
+		"no JSON":                     {`{`, "not valid JSON"},
 		"characters that hide others": {`{"$ref":"https://elsewhere.example/\u202e"}`, `%E2%80%AE`},
 	} {
 		_, err := schema.Compile([]byte(test.text))

@@ -406,7 +406,7 @@ func TestAKillLeavesRunningCallsToTheirWorker(t *testing.T) {
 		t.Errorf("attempts of one that went well (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 pending unreachable", "1 skipped killed"}, y.history(keyed)); diff != "" {
-		t.Errorf("attempts of one that was to be tried again (-want +got):\n%s", diff)
+		t.Errorf("attempts of one that was to be retried (-want +got):\n%s", diff)
 	}
 	if !one[bool](y, "SELECT swept_at IS NOT NULL FROM pauses") {
 		t.Errorf("the kill does not count as swept")

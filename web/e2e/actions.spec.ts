@@ -258,7 +258,7 @@ test('an address that is not understood is an error, and no list', async ({ oper
     expect(asked).toEqual([])
     page.off('request', hear)
   }
-  await page.getByRole('button', { name: 'Leave that out' }).click()
+  await page.getByRole('button', { name: 'Remove it' }).click()
   await expect(page).toHaveURL(`${url()}/actions`)
   await expect(page.locator('.list-row').first()).toBeVisible()
 })

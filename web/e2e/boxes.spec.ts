@@ -206,7 +206,7 @@ test('what cannot be seen cannot be approved', async ({ operator: page }) => {
       document.querySelector<HTMLElement>('[data-value="/to/address/name"]')!.style.cssText = style
       dispatchEvent(new Event('resize'))
     }, style)
-    await expect(approve(page), style).toHaveAttribute('aria-description', /cannot be seen here: \/to\/address\/name/)
+    await expect(approve(page), style).toHaveAttribute('aria-description', /do not fit here: \/to\/address\/name/)
     await page.keyboard.press('a')
     await page.evaluate(() => {
       document.querySelector<HTMLElement>('[data-value="/to/address/name"]')!.style.cssText = ''

@@ -336,7 +336,7 @@ test('always is this call alone unless it is loosened, and shows what would have
   await give(page, 'keyboard', 'w', 'Always…')
   const dialog = page.getByRole('dialog')
   await expect(dialog.getByRole('status')).toContainText(/^1 of \d+ calls (since|among)/)
-  await expect(dialog.getByRole('region', { name: 'What would have passed' }).getByRole('link')).toHaveAttribute(
+  await expect(dialog.getByRole('region', { name: 'Calls that would have run' }).getByRole('link')).toHaveAttribute(
     'href',
     `/actions/${waits}`,
   )

@@ -716,7 +716,7 @@ export interface paths {
         put?: never;
         /**
          * Put dead letters on the schedule again
-         * @description They keep their idempotency keys and get as many attempts as at first. Name them by `action_ids`, by a `filter`, or
+         * @description They keep their idempotency keys and get all of their attempts again. Name them by `action_ids`, by a `filter`, or
          *     by both: then both must hold. One whose outcome is unknown may happen twice by it, so that it needs `allow_duplicates`:
          *     without it a filter passes those over, and one named by id refuses all (409).
          *
@@ -742,7 +742,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give dead letters up
+         * Give up dead letters
          * @description Their attempts and events are kept. They are named as for a replay.
          */
         post: operations["discardDeadLetters"];

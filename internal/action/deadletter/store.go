@@ -65,7 +65,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelo
 }
 
 // Replay schedules dead letters again under their old idempotency keys, with
-// as many attempts as at first. Replaying an unknown outcome may repeat the
+// all of its attempts again. Replaying an unknown outcome may repeat the
 // effect: unless AllowDuplicates is set, unknown entries are left out, and an
 // unknown entry that is named by id makes the whole request fail with
 // fault.Conflict.
@@ -214,7 +214,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 
 // Resolve deletes the entry of an action whose outcome was unknown and records
 // the outcome as an attempt. An action whose call did not happen is scheduled
-// again under its old idempotency key, with as many attempts as at first.
+// again under its old idempotency key, with all of its attempts again.
 // The error is fault.Conflict if the outcome is not, or no longer, unknown.
 func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, r Resolution) error {
 	status, err := envelope.Next(envelope.StatusUnknown, r.event())

@@ -90,7 +90,7 @@ func TestViewOfEveryState(t *testing.T) {
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, scheduled: true}},
 		"started of class once": {claimed(envelope.EffectOnce, func(fx fixture, it outbox.Item) { fx.Start(it.Lease) }),
 			want{status: envelope.StatusSending, approval: envelope.ApprovalAuto, scheduled: true}},
-		"to be tried again": {settled(func(it outbox.Item) outbox.Settlement { return outboxtest.Again(it, time.Minute) }),
+		"to be retried": {settled(func(it outbox.Item) outbox.Settlement { return outboxtest.Again(it, time.Minute) }),
 			want{status: envelope.StatusPending, approval: envelope.ApprovalAuto, attempts: 1, scheduled: true, code: "unreachable"}},
 		"sent": {settled(outboxtest.Sent),
 			want{status: envelope.StatusSent, approval: envelope.ApprovalAuto, attempts: 1, sent: true, completed: true}},

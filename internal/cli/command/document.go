@@ -263,7 +263,7 @@ func (f *File) mapping(pointer string, node *yaml.Node, depth int) (any, error) 
 		}
 		at := pointer + "/" + envelope.EscapePointer(key.Value)
 		if _, twice := object[key.Value]; twice {
-			return nil, f.wrong(here, at, "is there twice; keep one")
+			return nil, f.wrong(here, at, "is repeated; keep one")
 		}
 		f.at[at] = here
 		value, err := f.value(at, child, depth+1)

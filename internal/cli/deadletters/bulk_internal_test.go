@@ -23,9 +23,9 @@ func TestProgressTellsHowLongItTakes(t *testing.T) {
 		rate float64
 		want string
 	}{
-		{500, 10 * time.Second, 0, "replay: 500 of 10000, 50/s, about 3m10s to go"},
-		{75, 0, 50, "replay: 75 of 10000, 50/s, about 3m19s to go"},
-		{10000, time.Minute, 0, "replay: 10000 of 10000, 167/s, about 0s to go"},
+		{500, 10 * time.Second, 0, "replay: 500 of 10000, 50/s, about 3m10s left"},
+		{75, 0, 50, "replay: 75 of 10000, 50/s, about 3m19s left"},
+		{10000, time.Minute, 0, "replay: 10000 of 10000, 167/s, about 0s left"},
 	} {
 		if got := progress("replay", test.n, 10000, test.took, test.rate); got != test.want {
 			t.Errorf("progress = %q, want %q", got, test.want)

@@ -49,7 +49,7 @@ func tokenCreate(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showToken(a, made, "Made the token "+made.ID)
+		return showToken(a, made, "created token "+made.ID)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&tenant, "tenant", "", "`name` of the tenant; works on the database of DATABASE_URL directly")
@@ -171,7 +171,7 @@ func tokenRotate(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showToken(a, made, "Rotated the token "+made.ID)
+		return showToken(a, made, "rotated token "+made.ID)
 	})
 	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid, at most 7d")
 	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "new validity from now (default: unchanged)")

@@ -233,7 +233,7 @@ func countPer(text, example string) (n int, interval string, err error) {
 	before, interval, ok := strings.Cut(text, "/")
 	n, err = strconv.Atoi(before)
 	if err != nil || !ok || n < 1 || interval == "" {
-		return 0, "", fmt.Errorf("must be a number, a slash and a duration, such as %s", example)
+		return 0, "", fmt.Errorf("must be a number from 1, a slash and a duration, such as %s", example)
 	}
 	return n, interval, nil
 }

@@ -40,7 +40,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("reports a model that may be asked", func(t *testing.T) {
 		t.Parallel()
 		code, out, errs := doctor(t, models(modeltest.New(t, modeltest.Config{})))
-		for _, want := range []string{"ok     test-model on here (http://127.0.0.1:", "for t1, t2a", "llama-server", "4 questions at once", "100 messages take about"} {
+		for _, want := range []string{"ok     test-model on here (http://127.0.0.1:", "for t1, t2a", "llama-server", "4 concurrent questions", "100 messages take about"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("the report lacks %q:\n%s", want, out)
 			}

@@ -75,7 +75,7 @@ func NewCSVReader(r io.Reader, o Options) (*CSVReader, error) {
 		case !slices.Contains(csvColumns[:], name):
 			return nil, c.broken(i, "", "is not a column of this list; the first line names some of "+strings.Join(csvColumns[:], ", "))
 		case slices.Contains(c.columns, name):
-			return nil, c.broken(i, name, "is there twice; keep one")
+			return nil, c.broken(i, name, "is repeated; keep one")
 		}
 		c.columns = append(c.columns, name)
 	}

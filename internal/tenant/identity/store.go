@@ -192,7 +192,7 @@ var violations = postgres.Violations{
 	"db_logins_automations_check":           fault.New(fault.Invalid, "a login's automations, employees and sessions must be omitted, or name at least one"),
 	"db_logins_employees_check":             fault.New(fault.Invalid, "a login's automations, employees and sessions must be omitted, or name at least one"),
 	"db_logins_sessions_check":              fault.New(fault.Invalid, "a login's automations, employees and sessions must be omitted, or name at least one"),
-	"db_logins_waiting_max_check":           fault.New(fault.Invalid, "the proposals of a login that may wait must be 1 to 10000000"),
+	"db_logins_waiting_max_check":           fault.New(fault.Invalid, "the waiting proposals of a login must be limited to 1 to 10000000"),
 	"db_logins_waiting_bytes_max_check":     fault.New(fault.Invalid, "the bytes of a login's waiting proposals must be limited to at least 1"),
 	"operators_tenant_id_fkey":              fault.New(fault.NotFound, "no such tenant"),
 	"operators_pkey":                        fault.New(fault.Conflict, "another person has this login"),

@@ -82,7 +82,7 @@ func BindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, l DBL
 func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	const mostWaiting = 10_000_000
 	if l.MaxWaiting < 1 || l.MaxWaiting > mostWaiting {
-		return fault.New(fault.Invalid, "the proposals of a login that may wait must be 1 to %d", mostWaiting)
+		return fault.New(fault.Invalid, "the waiting proposals of a login must be limited to 1 to %d", mostWaiting)
 	}
 	if err := l.Names.check(); err != nil {
 		return err

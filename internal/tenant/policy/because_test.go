@@ -20,7 +20,7 @@ func TestBecauseNamesTheLayersThatDecided(t *testing.T) {
 		"a key": {"org_default", `[{"layer":"org_default","said":"deny","tool":"mail:*"}]`, "the organisation's mode for mail:*"},
 		"two layers": {
 			"scopes", `[{"layer":"scopes","said":"deny","detail":"missing mail"},{"layer":"quarantine","said":"deny"},{"layer":"trust"}]`,
-			"the employee's scopes: missing mail; a new tool that nobody has accepted",
+			"the employee's scopes: missing mail; a new tool that is not accepted yet",
 		},
 		"no layer":                      {"inferred_default", `[{"layer":"inferred_default","said":"allow"}]`, "the default for the tool's risk"},
 		"a trace that cannot be read":   {"inferred_default", `{`, "the default for the tool's risk"},

@@ -69,7 +69,7 @@ var layers = [...]layer{
 		preference},
 	{LayerToken, narrowing, "the token's tools", "tokens", "a token that is for other tools: denied",
 		token},
-	{LayerQuarantine, narrowing, "a new tool that nobody has accepted", "the source", "a tool that nobody has accepted yet, or whose source nobody has: denied",
+	{LayerQuarantine, narrowing, "a new tool that is not accepted yet", "the source", "a tool that nobody has accepted yet, or whose source nobody has: denied",
 		func(all []answer, in *Input) []answer {
 			return when(all, in.Quarantined, LayerQuarantine, envelope.ModeDeny, "nobody has accepted the tool, or its source")
 		}},

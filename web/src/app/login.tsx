@@ -53,7 +53,7 @@ export function LoginForm({ to, newTab }: { to: string; newTab?: boolean }) {
             hint={
               organisation && !options.isFetching
                 ? 'No login is set up for this organisation. Check the name, or use a token.'
-                : 'Its name leads to your way to log in.'
+                : 'The name leads to your organisation’s login.'
             }
           >
             {(wiring) => (
@@ -105,7 +105,7 @@ function TokenForm({ open }: { open: boolean }) {
           label="Token or one-time code"
           hint={
             <>
-              Agents’ tokens are refused. <code>countersign ui</code> shows an address that logs you in.
+              Agents’ tokens are not accepted. <code>countersign ui</code> shows an address that logs you in.
             </>
           }
         >

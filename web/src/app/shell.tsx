@@ -99,7 +99,7 @@ function Shell({ me }: { me: Me }) {
   return (
     <div className="shell">
       <a className="skip" href="#main">
-        Skip to the view
+        Skip to content
       </a>
       <Rail at={place} onPalette={() => setPalette(available(0))} onHelp={() => setHelp(available(0))} />
       <main id="main" tabIndex={-1}>

@@ -65,7 +65,7 @@ function advise(validator: Validator, value: Json): Advice[] {
     return said
       .map(({ pointer, error, keyword }) => ({
         pointer,
-        detail: keyword === 'false' ? 'is not among what the tool takes' : error,
+        detail: keyword === 'false' ? 'is not an argument of the tool' : error,
       }))
       .filter(({ pointer, detail }) => !known.has(pointer + detail) && known.add(pointer + detail))
   } catch {

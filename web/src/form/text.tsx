@@ -10,11 +10,11 @@ import { type Field, face, leaves } from './plan'
 
 type Lines = 'one line' | 'lines'
 
-// HiddenMark says that a text has characters that do not show.
+// HiddenMark says that a text has invisible characters.
 export function HiddenMark() {
   return (
     <Chip tone="drift" icon="triangle">
-      has characters that do not show
+      has invisible characters
     </Chip>
   )
 }
@@ -98,7 +98,7 @@ function DiffPart({ part: { text, side } }: { part: Part }): ReactNode {
   if (side === 'was')
     return (
       <del>
-        <span className="unseen">taken away: </span>
+        <span className="unseen">removed: </span>
         {shown(text, 'lines')}
       </del>
     )
@@ -113,7 +113,7 @@ function DiffPart({ part: { text, side } }: { part: Part }): ReactNode {
   return (
     <span>
       {shown(text.slice(0, context), 'lines')}
-      <span className="same"> … {(text.length - 2 * context).toLocaleString('en')} characters the same … </span>
+      <span className="same"> … {(text.length - 2 * context).toLocaleString('en')} unchanged characters … </span>
       {shown(text.slice(-context), 'lines')}
     </span>
   )

@@ -62,7 +62,7 @@ export const ofReversal: readonly Answer[] = [
   {
     label: 'Leave it as it is',
     operation: 'resolveWorkflow',
-    text: 'Nothing more is done or reverted. What was done stays.',
+    text: 'Nothing more is run or reverted. Completed steps stay.',
     done: 'Recorded: the workflow ended as it is.',
     state: 'approved',
     path: workflow,

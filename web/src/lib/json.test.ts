@@ -23,13 +23,13 @@ test('what the server refuses is refused, with its place', () => {
     ['{"__proto__":1,\n"__proto__":2}', 'line 2, column 1: the key "__proto__" occurs twice'],
     ['{"a":1', 'line 1, column 7: a comma or } is expected'],
     ['[01]', 'line 1, column 3: a comma or ] is expected'],
-    ['[1,]', 'line 1, column 4: no JSON value begins here'],
+    ['[1,]', 'line 1, column 4: a JSON value is expected here'],
     ['"a\nb"', 'line 1, column 1: a text has an unknown escape, or a line break that is not written as \\n'],
     ['', 'line 1, column 1: a value is missing'],
     ['1 2', 'line 1, column 3: more text after the value'],
-    ['tru', 'line 1, column 1: no JSON value begins here'],
+    ['tru', 'line 1, column 1: a JSON value is expected here'],
     ["{'a':1}", 'line 1, column 2: a key in double quotes is expected'],
-    ['[NaN]', 'line 1, column 2: no JSON value begins here'],
+    ['[NaN]', 'line 1, column 2: a JSON value is expected here'],
     ['['.repeat(600), 'line 1, column 502: nested too deeply'],
   ] as const) {
     expect(() => parse(text), text).toThrow(new SyntaxError(message))

@@ -146,13 +146,13 @@ class Scanner {
   private numeral(): number | Exact {
     this.number.lastIndex = this.at
     const match = this.number.exec(this.text)
-    if (!match) return this.fail(this.at < this.text.length ? 'no JSON value begins here' : 'a value is missing')
+    if (!match) return this.fail(this.at < this.text.length ? 'a JSON value is expected here' : 'a value is missing')
     this.at += match[0].length
     return numeral(match[0])!
   }
 
   private word<T>(word: string, value: T): T {
-    if (!this.text.startsWith(word, this.at)) this.fail('no JSON value begins here')
+    if (!this.text.startsWith(word, this.at)) this.fail('a JSON value is expected here')
     this.at += word.length
     return value
   }

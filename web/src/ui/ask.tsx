@@ -49,7 +49,7 @@ export function Ask<T>({ title, text, label, note: noted, hint, send, onDone, on
         <p>{text}</p>
         <Sending run={submit} />
         {noted !== 'no' && (
-          <Field label="Note" hint={noted === 'must' ? hint : `${hint} It may be left out.`}>
+          <Field label="Note" hint={noted === 'must' ? hint : `${hint} Optional.`}>
             {(wiring) => (
               <textarea
                 {...wiring}

@@ -74,14 +74,14 @@ export function FilterBar({ fields, read, onChange, to }: FilterBarProps) {
         <div className="problem" role="alert">
           <Icon name="triangle" />
           <div>
-            <strong>This list was not loaded: its address has a filter that does not hold.</strong>
+            <strong>This list was not loaded: the address has an invalid filter.</strong>
             <ul>
               {problems.map((problem) => (
                 <li key={problem}>{shown(problem)}</li>
               ))}
             </ul>
             <p className="row">
-              <Button onClick={() => onChange(filter)}>Leave that out</Button>
+              <Button onClick={() => onChange(filter)}>Remove it</Button>
             </p>
           </div>
         </div>

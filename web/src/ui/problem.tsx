@@ -6,7 +6,7 @@ import { Icon } from './icon'
 
 // advice says what to do about a problem.
 function advice(error: unknown): string {
-  if (!(error instanceof Problem)) return 'The server was not reached. Check the connection, and try again.'
+  if (!(error instanceof Problem)) return 'The server could not be reached. Check the connection, and try again.'
   switch (error.status) {
     case 401:
       return 'Log in again.'
@@ -15,11 +15,11 @@ function advice(error: unknown): string {
     case 404:
       return 'It does not exist, or you have no access to it.'
     case 409:
-      return 'It changed since you loaded it. Load it again.'
+      return 'It changed since you loaded it. Reload it.'
     case 410:
       return 'It is too late for this step.'
     case 412:
-      return 'Somebody else changed it. Load it again.'
+      return 'Somebody else changed it. Reload it.'
     case 429:
       return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'
   }

@@ -9,7 +9,7 @@ const states: Record<string, [word: string, sign: IconName, tone: Tone]> = {
   executing: ['executing', 'half', 'waits'],
   completed: ['completed', 'check', 'good'],
   sent: ['sent', 'check', 'good'],
-  conflict: ['was there already', 'equals', 'good'],
+  conflict: ['already existed', 'equals', 'good'],
   failed: ['failed', 'cross', 'bad'],
   denied: ['denied', 'barred', 'bad'],
   unknown: ['unknown', 'diamond', 'unknown'],

@@ -9,7 +9,7 @@ export function Shown({ text, lines }: { text: string; lines?: boolean }) {
       <bdi className={lines ? 'lines' : ''}>{shown(text, how)}</bdi>
       {hides(text, how) && (
         <Chip tone="drift" icon="triangle">
-          has characters that do not show
+          has invisible characters
         </Chip>
       )}
     </>

@@ -15,7 +15,7 @@ export function Bar({ items, ended }: { items: readonly Item[]; ended: boolean }
         viewBox="0 0 1000 14"
         preserveAspectRatio="none"
         role="img"
-        aria-label={`Waits and calls over ${total}; the list below has each of them`}
+        aria-label={`Waits and calls over ${total}; each is listed below`}
       >
         {place(all).map((span, i) => (
           <rect

@@ -49,7 +49,7 @@ export function whyNotRevert({ phase, envelope, effect, reverted_by }: Action): 
   if (effect === 'read') return 'It only read.'
   if (reverted_by && !['denied', 'expired', 'skipped', 'undone', 'failed'].includes(reverted_by.phase))
     return 'It has a reversal already.'
-  if (phase === 'completed') return envelope.result.status === 'conflict' ? 'Its effect was there already.' : undefined
+  if (phase === 'completed') return envelope.result.status === 'conflict' ? 'Its effect already existed.' : undefined
   if (phase === 'unknown') return 'Find out first whether it happened.'
   if (phase === 'pending' || phase === 'approved') return 'It was not sent. Undo it.'
   return phase === 'executing' ? 'It is being sent.' : 'It had no effect.'
@@ -65,7 +65,7 @@ export function Doing({ action }: { action: Action }) {
     mutationFn: () => post<Action>(`/api/v1/actions/${id}/undo`),
     onSuccess: (now) => {
       client.setQueryData(['action', id], now)
-      toast({ text: 'Taken back. It will not be sent.' })
+      toast({ text: 'Undone. It will not be sent.' })
     },
     onSettled: () => refresh(client, id),
   })
@@ -93,7 +93,7 @@ export function Doing({ action }: { action: Action }) {
           Copy link
         </Button>
       </div>
-      {undo.error && <ProblemNote error={undo.error} what="Not taken back" />}
+      {undo.error && <ProblemNote error={undo.error} what="Not undone" />}
       {reverting && <Revert id={id} onClose={() => setReverting(false)} />}
     </>
   )
@@ -123,7 +123,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
       refresh(client, id)
       onClose()
       go(`/actions/${reversal.envelope.action_id}`)
-      toast({ text: 'The reversal was proposed: this is it.' })
+      toast({ text: 'The reversal was proposed. It is shown here.' })
     },
   })
   const item = tried.data?.items[0]
@@ -140,7 +140,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
     ? 'Show all values in full first.'
     : unseen?.length === 0
       ? undefined
-      : 'Not all values can be seen here. Make the window larger.'
+      : 'Some values do not fit here. Make the window larger.'
   const whyNot =
     item?.result === 'accepted'
       ? hidden
@@ -162,7 +162,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
     >
       <div className="stack">
         <p>
-          The reversal is an action of its own: policy, limits and people have the same say about it as about any other.
+          The reversal is a separate action: policy, limits and approvals apply to it as to any other.
         </p>
         {tried.isPending && <Loading what="the dry run" />}
         {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}

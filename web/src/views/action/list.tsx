@@ -15,12 +15,12 @@ type Snapshot = Execution['snapshots'][number]
 
 const kinds: Record<string, [sign: IconName, words: string, tone: string]> = {
   proposed: ['dot', 'proposed', 'calm'],
-  asked: ['quarter', 'people are asked', 'person'],
+  asked: ['quarter', 'approval requested', 'person'],
   voted: ['check', 'agreed', 'good'],
   edited: ['pencil', 'edited', 'person'],
   approved: ['check', 'approved', 'good'],
   denied: ['barred', 'denied', 'bad'],
-  expiring: ['hourglass', 'nearly out of time', 'person'],
+  expiring: ['hourglass', 'expires soon', 'person'],
   escalated: ['up', 'escalated: more people were told', 'person'],
   expired: ['hourglass', 'expired: nobody decided in time', 'calm'],
   returned_to_approval: ['quarter', 'needs a person after all', 'person'],
@@ -230,7 +230,7 @@ function Call({ item, snapshots }: { item: Item; snapshots: readonly Snapshot[] 
       <div className="row">
         <span>attempt {String(attempt.attempt)}</span>
         {attempt.status === 'pending' ? (
-          <span className="muted">to be tried again</span>
+          <span className="muted">to be retried</span>
         ) : (
           <State state={attempt.status} />
         )}

@@ -123,7 +123,7 @@ function Sent({ action }: { action: ActionType }) {
       {action.decision?.edited && (
         <details className="open">
           <summary>
-            As it was proposed, before <Shown text={personOf(action.decision.edited.by)} /> changed it
+            The proposal before <Shown text={personOf(action.decision.edited.by)} /> changed it
           </summary>
           <JsonText value={action.decision.edited.proposed_args} label="Arguments as proposed" />
         </details>
@@ -160,7 +160,7 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
         </span>
       </div>
       <details className="open">
-        <summary>Every layer ({policy.trace.length})</summary>
+        <summary>All layers ({policy.trace.length})</summary>
         <ol className="trace">
           {policy.trace.map((step, i) => (
             <li key={i} className={step.said ? '' : 'muted'}>
@@ -191,7 +191,7 @@ function Facts({ action, execution }: { action: ActionType; execution: Execution
     ['External id', envelope.external_id && <Shown text={envelope.external_id} />],
     ['Proposed by', execution?.user && <Shown text={execution.user.name} />],
     [
-      'Came by',
+      'Channel',
       execution?.context && <Shown text={[execution.context.via, execution.context.ip].filter(Boolean).join(', ')} />,
     ],
     [
@@ -233,7 +233,7 @@ function Facts({ action, execution }: { action: ActionType; execution: Execution
       'Must run before',
       envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />,
     ],
-    ['Urgent', envelope.constraints.urgent && 'asks to be sent in quiet hours too'],
+    ['Urgent', envelope.constraints.urgent && 'asks to be sent during quiet hours too'],
     ['Due', action.next_attempt_at && <Time at={action.next_attempt_at} as="both" />],
     ['Provider’s id', envelope.result.provider_id && <Shown text={envelope.result.provider_id} />],
     ['Trace id', traceID && <code>{shown(traceID)}</code>],
@@ -260,7 +260,7 @@ const relations: Record<string, string> = {
   workflow: 'another step of its workflow',
   reversal: 'reverts it',
   reverses: 'is reverted by it',
-  repeat: 'the same call another time',
+  repeat: 'the same call, proposed again',
   dry_run: 'a dry run of it',
 }
 
@@ -280,7 +280,7 @@ function Related({
   return (
     <section className="panel stack" aria-labelledby="related">
       <h2 id="related">Related actions</h2>
-      {error && <ProblemNote error={error} what="Not all of it was loaded" onRetry={onRetry} />}
+      {error && <ProblemNote error={error} what="Some parts were not loaded" onRetry={onRetry} />}
       {reverts && (
         <p>
           This action reverts{' '}

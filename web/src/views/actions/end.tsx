@@ -24,7 +24,7 @@ export function End({
       {count.toLocaleString('en')} {rows.ended === 'end' ? 'in all' : 'so far'}
       {rows.ended === undefined && (
         <Button kind="quiet" onClick={rows.more}>
-          Look further
+          Keep searching
         </Button>
       )}
     </p>

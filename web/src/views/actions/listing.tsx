@@ -26,7 +26,7 @@ export function Listing<T>({ of, asked, rows, keyOf, row, onOpen, onClear, nothi
   const { rows: items, fresh, showNew } = useSteady(JSON.stringify(asked), rows.items, keyOf)
   const [selected, setSelected] = useState<string>()
   const narrow = useNarrow()
-  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
+  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'No new items.' : undefined, run: showNew }])
   const filtered = Object.keys(asked).length > 0
   return (
     <>

@@ -119,7 +119,7 @@ const Row = memo(function Row({ action }: { action: Action }) {
 function Nothing() {
   return (
     <Empty title="No actions yet">
-      <p>Every call that an agent proposes is listed here, with what became of it. Propose one to see it:</p>
+      <p>Calls that agents propose are listed here, with their outcomes. Propose one to see it:</p>
       <pre className="json" tabIndex={0}>
         {"countersign actions run SOURCE:TOOL --inputs '{…}'"}
       </pre>

@@ -138,7 +138,7 @@ function Consent({ request, asked, me }: { request: string; asked: ProgramReques
       <p className="muted">
         You are logged in as {shown(me.name)}. The agent is listed with your tokens, where you can end it at any time.
       </p>
-      <Field label="Name of the agent" hint="Everything that it does carries this name.">
+      <Field label="Name of the agent" hint="All its actions carry this name.">
         {(wiring) => (
           <input {...wiring} value={name} onChange={(event) => setName(event.target.value)} maxLength={100} />
         )}

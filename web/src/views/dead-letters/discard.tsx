@@ -35,7 +35,7 @@ export function Discard({ filter, onClose }: { filter: Filter; onClose: () => vo
     }))
   return (
     <Sheet
-      title="Give dead letters up"
+      title="Give up dead letters"
       onClose={onClose}
       mustAnswer={progress?.state === 'running'}
       actions={

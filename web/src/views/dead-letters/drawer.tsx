@@ -71,7 +71,7 @@ export function ReplayDrawer({ filter, onClose }: { filter: Filter; onClose: () 
               disabled={started}
               onChange={(e) => setAllowDuplicates(e.target.checked)}
             />{' '}
-            Replay those of unknown outcome too: they may happen twice
+            Include those with an unknown outcome: they may happen twice
           </label>
         )}
         {frozen && <Pace count={frozen.count} place={place} onChange={setPlace} off={started} />}
@@ -117,9 +117,9 @@ export function Meant({ filter, frozen }: { filter: Filter; frozen: Frozen | und
       </p>
       {frozen && (
         <p className="muted small">
-          As of <Time at={frozen.asOf} as="clock" />: what becomes a dead letter later is not part of it.
+          As of <Time at={frozen.asOf} as="clock" />: later dead letters are not included.
           {frozen.leftOut > 0 &&
-            ` ${frozen.leftOut.toLocaleString('en')} more have an unknown outcome and are left out.`}
+            ` ${frozen.leftOut.toLocaleString('en')} more have an unknown outcome and are excluded.`}
         </p>
       )}
     </div>
@@ -130,7 +130,7 @@ export function Counts({ result }: { result: BulkResult }) {
   if (result.counts.length === 0) return null
   return (
     <table className="table">
-      <caption className="unseen">What the dry run counted</caption>
+      <caption className="unseen">Result of the dry run</caption>
       <thead>
         <tr>
           <th scope="col">Tool</th>

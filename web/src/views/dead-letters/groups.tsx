@@ -57,7 +57,7 @@ export function Groups() {
       <header className="page-head">
         <h1>Dead letters</h1>
         <span className="muted grow">
-          {words && `${words} that ended without their effect, or without anyone knowing`}
+          {words && `${words} that failed or have an unknown outcome`}
         </span>
         <Button icon="refresh" whyNot={may('replayDeadLetters') ?? nothing} onClick={() => open('replay')}>
           Replay {words}…
@@ -192,8 +192,8 @@ function Nothing() {
   return (
     <Empty title="No dead letters">
       <p>
-        An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until
-        a person replays it, gives it up, or resolves it.
+        Actions that failed for good, or whose outcome is unknown, are listed here. Each stays until a person replays it,
+        gives it up, or resolves it.
       </p>
     </Empty>
   )

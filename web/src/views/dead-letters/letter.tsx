@@ -29,7 +29,7 @@ export function Letter({ id }: { id: string }) {
   if (!data && error && (error.status === 404 || error.status === 400)) {
     return (
       <Empty whole title="Dead letter not found">
-        <p>It may have been replayed, given up or resolved since. Its action has the whole of it.</p>
+        <p>It may have been replayed, given up or resolved since. See its action for the history.</p>
         <p className="row">
           <Link href={`/actions/${encodeURIComponent(id)}`}>See the action</Link>{' '}
           <Link href="/dead-letters">All dead letters</Link>
@@ -77,10 +77,10 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
       </header>
       {letter.reconciliation && (
         <section className="panel stack" aria-labelledby="reconciled">
-          <h2 id="reconciled">What reads of the source said</h2>
+          <h2 id="reconciled">Results of verifying reads</h2>
           <p>
             {Number(letter.reconciliation.attempts) === 0
-              ? 'Nobody asked the source yet.'
+              ? 'No verifying read has run yet.'
               : `Asked ${letter.reconciliation.attempts} times.`}{' '}
             {letter.reconciliation.last_result && (
               <>
@@ -89,7 +89,7 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
             )}{' '}
             {letter.reconciliation.next_at && (
               <>
-                Asked again <Time at={letter.reconciliation.next_at} as="both" />.
+                Next read: <Time at={letter.reconciliation.next_at} as="both" />.
               </>
             )}
           </p>
@@ -147,7 +147,7 @@ const failed: readonly Offer[] = [
   {
     label: 'Replay',
     operation: 'replayDeadLetters',
-    text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.',
+    text: 'The action goes on the schedule again, under its old idempotency key and with all of its attempts again.',
     note: 'may',
     hint: 'Reason, for the audit log.',
     send: (id, note) => post('/api/v1/dead-letters/replay', { action_ids: [id], ...(note ? { note } : {}) }),

@@ -100,7 +100,7 @@ export const paces: readonly (number | undefined)[] = [
 export const seconds = (count: number, { perSecond }: Pace): number => (perSecond === undefined ? 0 : count / perSecond)
 
 const reasons: Record<string, string> = {
-  refused: 'that were refused for good',
+  refused: 'that were permanently refused',
   exhausted: 'whose attempts are used up',
   unknown: 'whose outcome is unknown',
 }

@@ -82,7 +82,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
       ? 'Wait for the preview.'
       : unseen?.length === 0
         ? undefined
-        : 'Not all values can be seen here. Make the window larger.'
+        : 'Some values do not fit here. Make the window larger.'
   const grant = () => onGrant(always)
   useCommands([{ id: 'send', whyNot, run: grant }])
   return (
@@ -150,8 +150,8 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
 // Preview shows what the grant holds, and the past calls that would have passed.
 function Preview({ of }: { of: GrantPreview }) {
   return (
-    <section aria-label="What would have passed">
-      <h3>What would have passed</h3>
+    <section aria-label="Calls that would have run">
+      <h3>Calls that would have run</h3>
       <p>
         {of.loose.length === 0 ? (
           'Exactly these arguments.'

@@ -240,7 +240,7 @@ function hiding(unread: readonly string[], unseen: readonly string[] | undefined
   if (unread.length > 0) return `Show ${named(unread)} in full first.`
   if (!unseen) return 'Wait until all values are shown.'
   return unseen.length > 0
-    ? `Values cannot be seen here: ${named(unseen)}. Make the window larger, or choose JSON.`
+    ? `Values do not fit here: ${named(unseen)}. Make the window larger, or choose JSON.`
     : undefined
 }
 

@@ -55,7 +55,7 @@ export function Batch({ verb, items: listed, onClose }: Props) {
       : !unseen
         ? 'Wait until all differences are shown.'
         : unseen.length > 0
-          ? 'Not all values can be seen here. Make the window larger, or decide one by one.'
+          ? 'Some values do not fit here. Make the window larger, or decide one by one.'
           : undefined)
   const whyNot = may(verb === 'approve' ? 'approveActions' : 'denyActions') ?? (verb === 'approve' ? hidden : undefined)
   const send = async () => {
@@ -236,7 +236,7 @@ function Overview({ items, difference: { pointers, tools, cells, first }, unread
         .
       </p>
       {grave.length > 0 && (
-        <p className="banner tone-person">{grave.length} of them are of high risk or cannot be taken back.</p>
+        <p className="banner tone-person">{grave.length} of them are of high risk or cannot be reverted.</p>
       )}
       {barred.length > 0 && (
         <p className="banner tone-calm">{barred.length} of them you may not decide about; they will be refused.</p>

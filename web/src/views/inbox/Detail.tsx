@@ -182,10 +182,10 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
       <p className="row">
         <State
           state={item?.kind === 'compensation' ? 'failed' : action.phase}
-          word={item?.kind === 'compensation' ? 'could not be taken back' : undefined}
+          word={item?.kind === 'compensation' ? 'could not be reverted' : undefined}
         />
         <Risk risk={action.envelope.risk} />
-        {item && !item.reversible && <Chip icon="undo">cannot be taken back</Chip>}
+        {item && !item.reversible && <Chip icon="undo">cannot be reverted</Chip>}
         {action.phase === 'pending' && needed > 1 && (
           <span>
             needs {needed} people

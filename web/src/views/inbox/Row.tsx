@@ -69,7 +69,7 @@ function Facts({
     <>
       <span className="row-line">
         {refused && <State state="failed" word={refused} />}
-        {kind && <State state={kind} word={item.kind === 'compensation' ? 'not taken back' : undefined} />}
+        {kind && <State state={kind} word={item.kind === 'compensation' ? 'not reverted' : undefined} />}
         {item.drift && <State state="drift" />}
         {changed && <span className="faint">draft</span>}
         {item.approvals_needed > 1 && (

@@ -57,7 +57,7 @@ export function Settle(looking: Looking) {
       </footer>
     )
   return (
-    <footer className="bar" role="group" aria-label="What became of it">
+    <footer className="bar" role="group" aria-label="Outcome">
       {refused && <Refusal of={refused} />}
       {workflow ? (
         <p>
@@ -140,7 +140,7 @@ function WhatIsKnown({ id }: { id: string }) {
             Verifying reads: {reads.attempts}
             {reads.last_result && (
               <>
-                , the last said: <Shown text={reads.last_result} />
+                , last result: <Shown text={reads.last_result} />
               </>
             )}
             {reads.next_at && (

@@ -101,7 +101,7 @@ export function told(error: unknown): string {
     case 428:
       return 'It changed since you loaded it. Nothing was decided. Review the changes; your text is kept.'
     case 403:
-      return error.detail || 'You may not decide about this.'
+      return error.detail || 'You are not allowed to decide this.'
     default:
       return `${error.message}${error.detail ? `: ${error.detail}` : ''}. Nothing was decided; your text is kept.`
   }

@@ -110,7 +110,7 @@ test('why a person is asked is in words, and names the rule', () => {
     { layer: 'new_layer', who: 'new layer', says: 'odd', detail: '', asks: false, version: '' },
   ])
   expect(whyNotOf({ may_decide: false, why_not: 'own_proposal' })).toMatch(/your own/)
-  expect(whyNotOf({ may_decide: false, why_not: 'something new' })).toBe('You may not decide about this.')
+  expect(whyNotOf({ may_decide: false, why_not: 'something new' })).toBe('You are not allowed to decide this.')
   expect(whyNotOf({ may_decide: true })).toBeUndefined()
 })
 

@@ -16,7 +16,7 @@ const layers: Record<string, string> = {
   session_capability: "the session's mode",
   user_preference: 'a preference',
   token_scope: "the token's tools",
-  quarantine: 'a new tool that nobody has accepted',
+  quarantine: 'a new tool that is not accepted yet',
   grant: 'a grant',
 }
 
@@ -66,7 +66,7 @@ const whyNots: Record<string, string> = {
 // whyNotOf says why somebody may not decide about an item; undefined where they may.
 export function whyNotOf(item: { may_decide?: boolean; why_not?: string } | undefined): string | undefined {
   if (item?.may_decide !== false) return undefined
-  return whyNots[item.why_not ?? ''] ?? 'You may not decide about this.'
+  return whyNots[item.why_not ?? ''] ?? 'You are not allowed to decide this.'
 }
 
 // onlyApproving are the reasons that stand against approving and not against denying.

@@ -67,7 +67,7 @@ export default function Inbox({ id }: { id?: string }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
   useCommands([
-    { id: 'show_new', whyNot: fresh ? undefined : 'Nothing is new.', run: showNew },
+    { id: 'show_new', whyNot: fresh ? undefined : 'No new items.', run: showNew },
     { id: 'undo', run: undoLast },
     id !== undefined && { id: 'back', run: () => open(undefined) },
   ])
@@ -98,7 +98,7 @@ export default function Inbox({ id }: { id?: string }) {
         </header>
         <div className="inbox-rows">
           {inbox.error && !inbox.items && (
-            <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox could not be read" />
+            <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox was not loaded" />
           )}
           {inbox.isPending && <Loading what="what waits" />}
           {inbox.items && rows.length === 0 && (
@@ -159,7 +159,7 @@ export default function Inbox({ id }: { id?: string }) {
             }
           />
         ) : (
-          <Empty title="Nothing is opened">
+          <Empty title="Nothing is open">
             <p className="muted">Press J, or choose something from the list.</p>
           </Empty>
         )}
@@ -262,7 +262,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   if (filtered)
     return (
       <Empty title="No items match the filter">
-        <Button onClick={onClear}>Show everything that waits</Button>
+        <Button onClick={onClear}>Show all waiting items</Button>
       </Empty>
     )
   return (
@@ -325,7 +325,7 @@ function Marked({
 }) {
   const differ = useMemo(() => differences(items), [items])
   const ref = useRef<HTMLDivElement>(null)
-  const whyNot = items.length ? undefined : 'None of the marked can be decided together.'
+  const whyNot = items.length ? undefined : 'None of the marked items can be decided together.'
   useCommands([
     !resting && { id: 'approve', whyNot, run: () => onBatch('approve') },
     !resting && { id: 'deny', whyNot, run: () => onBatch('deny') },

@@ -87,7 +87,7 @@ function Display() {
               value={theme}
               onChange={(event) => setPreferences({ theme: event.target.value as typeof theme })}
             >
-              <option value="system">As the system has them</option>
+              <option value="system">System default</option>
               <option value="light">Light</option>
               <option value="dark">Dark</option>
             </select>

@@ -54,7 +54,7 @@ export function Detail({ id }: { id: string }) {
             <Shown text={data.external_id || data.workflow_id} />
           </h1>
           <WorkflowState state={data.state} />
-          {data.atomic && <Chip>atomic: all of it, or none</Chip>}
+          {data.atomic && <Chip>atomic: all or nothing</Chip>}
         </div>
         <p className="muted">
           {meaning(data.state)}
@@ -114,8 +114,8 @@ const offers: Record<Answer, Offer> = {
     title: 'Cancel this workflow',
     note: 'no',
     text:
-      'The current step is taken back if it was not sent; otherwise it finishes. ' +
-      'Then an atomic workflow is reverted, and another one stays as it is.',
+      'The current step is undone if it was not sent; otherwise it finishes. ' +
+      'An atomic workflow is then reverted; any other stays as it is.',
     send: (id) => post(`${at(id)}/cancel`),
   },
   retry: {
@@ -123,7 +123,7 @@ const offers: Record<Answer, Offer> = {
     operation: 'retryWorkflow',
     title: 'Propose the reversal again',
     note: 'may',
-    text: 'The reversal that did not succeed is proposed again, as the catalog declares it now.',
+    text: 'The failed reversal is proposed again, as the catalog declares it now.',
     send: (id, note) => post(`${at(id)}/retry`, note ? { note } : {}),
   },
   ...settled(ofReversal),
@@ -172,7 +172,7 @@ const words: Record<Mark | 'kept', [like: string, down: string, up: string]> = {
   done: ['completed', 'done', 'reverted'],
   failed: ['failed', 'did not succeed', 'could not be reverted'],
   skipped: ['skipped', 'skipped', 'skipped'],
-  resolved: ['stopped', 'resolved', 'a person saw to it'],
+  resolved: ['stopped', 'resolved', 'resolved by a person'],
   kept: ['conflict', 'done', 'nothing to revert'],
 }
 

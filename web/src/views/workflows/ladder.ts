@@ -76,13 +76,13 @@ export function answers(workflow: Pick<Workflow, 'state' | 'cancelled_by'>): Ans
 const meanings: Record<Workflow['state'], string> = {
   running: 'a step runs or waits',
   stuck: 'the outcome of a call is unknown; once a person resolves it, the workflow continues',
-  reverting: 'what was done is being reverted, the last step first',
-  compensation_failed: 'a reversal did not succeed, and a person is needed',
+  reverting: 'completed steps are being reverted, the last one first',
+  compensation_failed: 'a reversal failed, and a person is needed',
   completed: 'all steps are done',
-  reverted: 'all that was done was reverted',
-  failed: 'a step did not succeed, and what was done stays',
-  cancelled: 'somebody canceled it, and what was done stays',
-  resolved: 'a person ended it as it was',
+  reverted: 'all completed steps were reverted',
+  failed: 'a step failed; completed steps stay',
+  cancelled: 'somebody canceled it; completed steps stay',
+  resolved: 'a person ended it as it stood',
 }
 
 // meaning says in words what a state of a workflow means.

@@ -109,7 +109,7 @@ function Row({ workflow }: { workflow: Workflow }) {
 function Nothing() {
   return (
     <Empty title="No workflows yet">
-      <p>A workflow is a list of calls in which later calls use what earlier ones answered. Run one to see it here:</p>
+      <p>A workflow is a list of calls in which later calls use the results of earlier ones. Run one to see it here:</p>
       <pre className="json" tabIndex={0}>
         countersign workflow run onboarding.json --external-id onboard-4711
       </pre>
