@@ -2126,6 +2126,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sources/{id}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a login of a source
+         * @description For sources of kind mcp over http. Finds the authorization server of the source, and answers with the address where a
+         *     person logs in, within ten minutes. Only the same person, or else the same token, can finish the login.
+         */
+        post: operations["beginSourceLogin"];
+        /**
+         * Remove the login of a source
+         * @description Its tokens are deleted. A caller without `policy:write`, or whose token is for some tools, puts the source in quarantine.
+         */
+        delete: operations["removeSourceLogin"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sources/{id}/login/finish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish a login of a source
+         * @description With the text that the browser shows after the login, or for a device with the `state`, again and again. Another login is
+         *     a change of the credentials: approvals do not cover it, and a caller without `policy:write`, or whose token is for some
+         *     tools, puts the source in quarantine.
+         */
+        post: operations["finishSourceLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/source": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Come back from an authorization server
+         * @description Shows the text with which the person finishes the login (finishSourceLogin).
+         */
+        get: operations["showSourceLogin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/source-client": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Countersign's metadata as a client of sources' authorization servers
+         * @description A client id metadata document. 404 without a public https address.
+         */
+        get: operations["getSourceClient"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/subscriptions": {
         parameters: {
             query?: never;
@@ -4619,6 +4706,23 @@ export interface components {
             enabled: boolean;
             drift_guard: components["schemas"]["DriftGuard"];
             quarantine: components["schemas"]["Quarantine"];
+            on_lost_login: components["schemas"]["OnLostLogin"];
+            /** @description Its login towards an authorization server, without the tokens; null if it has none. */
+            login: {
+                issuer: string;
+                /** @description The granted scopes, with spaces between. */
+                scope: string;
+                /** @description Who logged in. */
+                login_by: string;
+                /** Format: date-time */
+                login_at: string;
+                /** @description When the current token ends, which a worker renews before; null for a token without an end. */
+                expires_at: components["schemas"]["MaybeTime"];
+                /** @description Since when somebody has to log in again; null while the login is valid. */
+                lost_at: components["schemas"]["MaybeTime"];
+                /** @description Why. */
+                lost_reason: string | null;
+            } | null;
             /**
              * Format: date-time
              * @description When its tools were listed the last time, or should have been; null for never.
@@ -4691,6 +4795,25 @@ export interface components {
          *     and composio have a quarantine unless they say otherwise.
          */
         Quarantine: boolean;
+        /**
+         * @description What its calls do while its login is lost, `wait` until somebody logs in or `fail`. A new source waits.
+         * @enum {string}
+         */
+        OnLostLogin: "wait" | "fail";
+        BegunSourceLogin: {
+            /** @description The name of the login. */
+            state: string;
+            /** @description The authorization server. */
+            issuer: string;
+            /** @description Where a person goes. */
+            url: string;
+            /** @description What the person enters there; null for a login in a browser. */
+            user_code: string | null;
+            /** @description The pause between two requests to finish the login of a device. */
+            interval_seconds: number;
+            /** Format: date-time */
+            expires_at: string;
+        };
         SourceInput: {
             /** @enum {string} */
             kind: "mcp" | "builtin" | "tool_gateway" | "composio" | "slack" | "linear" | "sentry" | "webhook" | "mail";
@@ -4709,6 +4832,7 @@ export interface components {
             config: {
                 [key: string]: unknown;
             };
+            on_lost_login?: components["schemas"]["OnLostLogin"];
             /**
              * @description Sent with every request (header), given to the command (env), or the values that the provider needs (values): `api_key`
              *     for composio and linear, `token` for slack, sentry and linear by OAuth, `webhook_url` for slack's incoming
@@ -10921,6 +11045,179 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    beginSourceLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's identifier, of the tenant's own choice. */
+                id: components["parameters"]["sourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Log in without a browser (RFC 8628). */
+                    device?: boolean;
+                    /** @description The scopes to ask for; without any, those that the source names. */
+                    scopes?: string[];
+                    /** @description The client that was registered at the authorization server by hand. It is kept for its issuer. */
+                    client_id?: string;
+                    client_secret?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Where a person logs in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BegunSourceLogin"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    removeSourceLogin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
+                "If-Match"?: components["parameters"]["ifMatch"];
+            };
+            path: {
+                /** @description The source's identifier, of the tenant's own choice. */
+                id: components["parameters"]["sourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    finishSourceLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The source's identifier, of the tenant's own choice. */
+                id: components["parameters"]["sourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The text that the browser shows, or the address to which it came back. */
+                    answer?: string;
+                    /** @description The login of a device. */
+                    state?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Whether the source is logged in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        done: boolean;
+                        /** @description The pause before the next request while it is not done. */
+                        wait_seconds: number;
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    showSourceLogin: {
+        parameters: {
+            query?: {
+                state?: string;
+                code?: string;
+                iss?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getSourceClient: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

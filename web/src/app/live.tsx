@@ -14,7 +14,11 @@ export function LiveState() {
     : status.state === 'live'
       ? ['good', 'dot', 'live']
       : status.state === 'lost'
-        ? ['bad', 'triangle', `lost since ${clock(new Date(status.since ?? now), zone, now)}, reconnecting in ${wait} s`]
+        ? [
+            'bad',
+            'triangle',
+            `lost since ${clock(new Date(status.since ?? now), zone, now)}, reconnecting in ${wait} s`,
+          ]
         : ['waits', 'clock', status.state]
   return (
     <div className="live">

@@ -161,9 +161,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
       }
     >
       <div className="stack">
-        <p>
-          The reversal is a separate action: policy, limits and approvals apply to it as to any other.
-        </p>
+        <p>The reversal is a separate action: policy, limits and approvals apply to it as to any other.</p>
         {tried.isPending && <Loading what="the dry run" />}
         {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}
         <div ref={region}>{item && <Tried item={item} folds={folds} />}</div>

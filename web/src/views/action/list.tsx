@@ -229,11 +229,7 @@ function Call({ item, snapshots }: { item: Item; snapshots: readonly Snapshot[] 
     >
       <div className="row">
         <span>attempt {String(attempt.attempt)}</span>
-        {attempt.status === 'pending' ? (
-          <span className="muted">to be retried</span>
-        ) : (
-          <State state={attempt.status} />
-        )}
+        {attempt.status === 'pending' ? <span className="muted">to be retried</span> : <State state={attempt.status} />}
         {attempt.code && <code>{attempt.code}</code>}
         {attempt.provider_id && (
           <span className="muted small">

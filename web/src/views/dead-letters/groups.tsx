@@ -56,9 +56,7 @@ export function Groups() {
     <div className="page page-letters">
       <header className="page-head">
         <h1>Dead letters</h1>
-        <span className="muted grow">
-          {words && `${words} that failed or have an unknown outcome`}
-        </span>
+        <span className="muted grow">{words && `${words} that failed or have an unknown outcome`}</span>
         <Button icon="refresh" whyNot={may('replayDeadLetters') ?? nothing} onClick={() => open('replay')}>
           Replay {words}…
         </Button>
@@ -192,8 +190,8 @@ function Nothing() {
   return (
     <Empty title="No dead letters">
       <p>
-        Actions that failed for good, or whose outcome is unknown, are listed here. Each stays until a person replays it,
-        gives it up, or resolves it.
+        Actions that failed for good, or whose outcome is unknown, are listed here. Each stays until a person replays
+        it, gives it up, or resolves it.
       </p>
     </Empty>
   )
