@@ -90,11 +90,11 @@ func makesGrants(d *fixture) {
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `exactly {"body":"x","title":"Plain text"}`, "today")
 	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have run")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
-	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no grant")
+	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no active grant")
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "No matching grants.")
 	d.want(d.operator("policy", "grant", "list", "--ended"), command.ExitOK, "revoked by")
 	for text, args := range map[string][]string{
-		"such as /currency=EUR": {"--pin", "currency=EUR"}, "is there twice": {"--pin", "/a=1", "--pin", "/a=2"},
+		"such as /currency=EUR": {"--pin", "currency=EUR"}, "is repeated": {"--pin", "/a=1", "--pin", "/a=2"},
 		"--expires-in must be": {"--expires-in", "soon"}, "--employee-id must be": {"--employee-id", "Ana"},
 	} {
 		d.want(d.admin(append([]string{"policy", "grant", "make", "notes:notes.create"}, args...)...), command.ExitUsage, text)

@@ -83,7 +83,7 @@ func TestParseContactRefuses(t *testing.T) {
 		{"", "ana@exa mple.org", "mail address"},
 		{"", "mailto:", "mail address"},
 		{"", "030 901820", "country's code"},
-		{"", "+999 12345678", "can exist"},
+		{"", "+999 12345678", "a valid telephone number"},
 		{contact.Phone, "ana", "in digits"},
 		{contact.Phone, "+49 3", "in digits"},
 		{contact.Phone, "+1 800 FLOWERS", "in digits"},
