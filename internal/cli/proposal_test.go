@@ -140,12 +140,12 @@ func bindsDBLogins(d *fixture) {
 
 	for text, args := range map[string][]string{
 		"the database has no login of that name": {"nobody_of_this_name", "--tenant", "demo"},
-		"create it first":                          {group, "--tenant", "demo"},
+		"create it first":                        {group, "--tenant", "demo"},
 		"is a superuser":                         {super, "--tenant", "demo"},
 		"another tenant":                         {login, "--tenant", "demo"},
 		"tool":                                   {login, "--tenant", "elsewhere", "--tool", "a*b:c"},
 		"operator does not exist":                {login, "--tenant", "elsewhere", "--operator", uuid.NewString()},
-		"must be limited to 1 to":                   {login, "--tenant", "elsewhere", "--max-waiting", "0"},
+		"must be limited to 1 to":                {login, "--tenant", "elsewhere", "--max-waiting", "0"},
 		"no tenant":                              {login, "--tenant", "nowhere"},
 	} {
 		if s := as(append([]string{"bind"}, args...)...); s.code == command.ExitOK || !strings.Contains(s.err, text) {
