@@ -21,7 +21,7 @@ var (
 	// ErrNotFound means that the thing does not exist, or that the caller may not
 	// see it.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid means that the request breaks a rule; repeating it is no use.
+	// ErrInvalid means that the request breaks a rule; do not repeat it.
 	ErrInvalid = errors.New("invalid")
 	// ErrConflict means that the state of the thing does not allow the request.
 	ErrConflict = errors.New("conflict")

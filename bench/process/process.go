@@ -186,7 +186,7 @@ func (s *Set) supervise(ctx context.Context, slot int) {
 }
 
 // Kill ends the process in a slot with SIGKILL and returns when that was. It
-// reports false if there was none.
+// reports false if none is found.
 func (s *Set) Kill(slot int) (time.Time, bool) {
 	s.mu.Lock()
 	c := s.children[slot]
@@ -205,7 +205,7 @@ func (s *Set) Kill(slot int) (time.Time, bool) {
 }
 
 // Freeze stops the process in a slot with SIGSTOP and returns when that was,
-// and a function that continues it. It reports false if there was none.
+// and a function that continues it. It reports false if none is found.
 func (s *Set) Freeze(slot int) (at time.Time, resume func(), ok bool) {
 	s.mu.Lock()
 	c := s.children[slot]

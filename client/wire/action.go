@@ -33,7 +33,7 @@ type Action struct {
 	Waiting *Waiting `json:"waiting"`
 	// Reverts is the action that this one reverts; nil if it reverts none.
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
-	// RevertedBy is the latest reversal of the action; nil if there is none.
+	// RevertedBy is the latest reversal of the action, or nil.
 	RevertedBy *Reverted `json:"reverted_by,omitempty"`
 	// ArgsCut, of a summary, reports whether the arguments are longer than a
 	// summary shows: they are {} then, and ArgsPreview is the beginning of their text.

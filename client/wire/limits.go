@@ -228,7 +228,7 @@ type SettingChange struct {
 	Section string `json:"section"`
 	// Name is the setting within the section.
 	Name string `json:"name,omitzero"`
-	// Was and Is are the setting before and after; nil if there is none.
+	// Was and Is are the setting before and after, or nil.
 	Was json.RawMessage `json:"was,omitempty"`
 	Is  json.RawMessage `json:"is,omitempty"`
 }
@@ -249,8 +249,8 @@ type Retention struct {
 	Period envelope.Duration `json:"period"`
 	// Action is delete or report.
 	Action string `json:"action"`
-	// Older counts the older entries found by the last daily check, up to 10,000;
-	// CheckedAt is its time, nil if there was none.
+	// Older counts the older entries found by the last daily check, up to
+	// 10,000; CheckedAt is its time, or nil.
 	Older     int64      `json:"older,omitzero"`
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Note is the reason, in a request.

@@ -21,8 +21,8 @@ type Overview struct {
 	// LeasesOverdue counts actions with an expired lease that no worker has
 	// claimed since.
 	LeasesOverdue int64 `json:"leases_overdue"`
-	// OldestDue is the age of the oldest due action that nothing holds back; 0 if
-	// there is none.
+	// OldestDue is the age of the oldest due action that nothing holds back, or
+	// 0.
 	OldestDue float64 `json:"oldest_due_seconds"`
 	// Waiting counts the waiting actions by reason, most first, including those
 	// that wait for a person.
@@ -96,8 +96,7 @@ type OverviewPause struct {
 // OverviewApprovals counts the actions that wait for a person, up to 5,000.
 type OverviewApprovals struct {
 	Waiting int64 `json:"waiting"`
-	// OldestAt is the time of the oldest proposal among them; nil if there are
-	// none.
+	// OldestAt is the time of the oldest proposal among them, or nil.
 	OldestAt *time.Time `json:"oldest_at"`
 }
 

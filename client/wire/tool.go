@@ -24,7 +24,7 @@ type Tool struct {
 	Effect       envelope.Effect `json:"effect"`
 	SideEffects  []string        `json:"side_effects"`
 	Reversible   bool            `json:"reversible"`
-	// Reversal is the declared reversal; nil if there is none.
+	// Reversal is the declared reversal, or nil.
 	Reversal         *Reversal     `json:"reversal,omitempty"`
 	MaxAttempts      int           `json:"max_attempts"`
 	Mode             envelope.Mode `json:"mode"`
@@ -148,8 +148,8 @@ type Source struct {
 	// UncheckedTools are the first of its tools whose input schema has regular
 	// expressions that are not supported.
 	UncheckedTools []UncheckedTool `json:"unchecked_tools"`
-	// Tools is the number of tools that it offers now. Denied are those that are
-	// denied for being dangerous; nil if there are none.
+	// Tools is the number of tools that it offers now. Denied are those that
+	// are denied for being dangerous, or nil.
 	Tools  int          `json:"tools"`
 	Denied *DeniedTools `json:"denied"`
 	// SkippedLines counts lines of its program's output that were no messages.

@@ -47,7 +47,7 @@ type TriageMessageDetail struct {
 	Size      int64            `json:"size"`
 	Body      string           `json:"body"`
 	Locations []TriageLocation `json:"locations"`
-	// Decision is the whole decision with its trace, null if there is none.
+	// Decision is the whole decision with its trace, or null.
 	Decision json.RawMessage `json:"decision"`
 	// DecidedBecause is new, answered, asked, brought_back, copied or corrected; empty
 	// without a decision.

@@ -50,7 +50,7 @@ type WorkflowStep struct {
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 	Code    string          `json:"code,omitzero"`
 	Message string          `json:"message,omitzero"`
-	// Reversal is the declared reversal; nil if there is none.
+	// Reversal is the declared reversal, or nil.
 	Reversal *StepReversal `json:"reversal"`
 }
 

@@ -33,7 +33,7 @@ const (
 	maxBody  = 1 << 20
 )
 
-// errNoNote means that there is no note of an id.
+// errNoNote is the error for an unknown id.
 var errNoNote = errors.New("no such note")
 
 // validID matches ids; nothing else becomes part of a file name.
@@ -169,7 +169,7 @@ func (n *notes) list(string, struct{}) (listOut, error) {
 	for _, name := range names {
 		read, readErr := n.read(strings.TrimSuffix(name, ".md"))
 		if errors.Is(readErr, errNoNote) {
-			continue // another process has deleted it, or it is no note
+			continue // another process has deleted it, or it is not a note
 		}
 		err = errors.Join(err, readErr)
 		out.Notes = append(out.Notes, listed{ID: read.ID, Title: read.Title})

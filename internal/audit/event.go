@@ -194,6 +194,6 @@ type Closing struct {
 	Events int64 `json:"events"`
 	// Next is the position to continue after; empty at the end.
 	Next string `json:"next_cursor,omitzero"`
-	// Head is the current head of the chain; nil if there is none.
+	// Head is the current head of the chain, or nil.
 	Head *Head `json:"head"`
 }

@@ -260,8 +260,8 @@ func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Hea
 	return at.UTC(), err
 }
 
-// nextCheckpoint reads the checkpoint after a number. It returns false if there
-// is none.
+// nextCheckpoint reads the checkpoint after a number. It returns false if none
+// is found.
 func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
 	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: tenant, After: after})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -359,7 +359,7 @@ func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after P
 	return r.Events, r.Since.UTC(), err
 }
 
-// findHead returns the number of the checkpoint with a hash; 0 if there is none.
+// findHead returns the number of the checkpoint with a hash, or 0.
 func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
 	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: tenant, Hash: hash[:]})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -72,11 +72,11 @@ type Report struct {
 	// 100,000, and UncoveredSince the time of the oldest.
 	Uncovered      int64     `json:"uncovered"`
 	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
-	// Head is the last verified checkpoint; nil if there is none. Its hash is
-	// computed from its contents.
+	// Head is the last verified checkpoint, or nil. Its hash is computed from
+	// its contents.
 	Head *Head `json:"head"`
-	// KnownHead is the checkpoint with the known head; nil if there is none, or
-	// if the end of the chain was not reached.
+	// KnownHead is the checkpoint with the known head; nil if it is missing or
+	// the end of the chain was not reached.
 	KnownHead *Head `json:"known_head,omitzero"`
 	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
@@ -215,7 +215,7 @@ func (v *verification) end(ctx context.Context, head Hash) error {
 }
 
 // checkpoint verifies one checkpoint and its events. follower is the hash by
-// which the next checkpoint names it; nil if there is none.
+// which the next checkpoint names it, or nil.
 func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower []byte) error {
 	computed := s.hash(v.tenant)
 	changed := ""

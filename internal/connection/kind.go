@@ -42,7 +42,7 @@ const (
 type BuiltinConfig struct {
 	// MaxWait bounds one wait; nil means the default of the source.
 	MaxWait *envelope.Duration `json:"max_wait,omitempty"`
-	// HTTP configures the HTTP tools; without it there are none.
+	// HTTP configures the HTTP tools; without it the source has none.
 	HTTP *HTTPConfig `json:"http,omitzero"`
 }
 

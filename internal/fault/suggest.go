@@ -52,7 +52,7 @@ func Nearest(name string, known []string) []string {
 }
 
 // Suggestion returns the end of an error message about an unknown name: a
-// question with the nearest names, or "" if there are none.
+// question with the nearest names, or "".
 func Suggestion(nearest []string) string {
 	if len(nearest) == 0 {
 		return ""

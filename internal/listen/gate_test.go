@@ -86,8 +86,8 @@ func (f *crowd) open(addr string) *visitor {
 	return &visitor{f.t, c, bufio.NewReader(c)}
 }
 
-// get returns the status of an answer, 0 if there is none, and whether it has a
-// Retry-After. A refused connection is answered before the request is sent.
+// get returns the status of an answer, or 0, and whether it has a Retry-After.
+// A refused connection is answered before the request is sent.
 func (v *visitor) get(path string, headers ...string) (status int, later bool) {
 	v.t.Helper()
 	go func() { // ends with the write, at the latest when the connection is closed

@@ -208,7 +208,7 @@ func (s *noticeSender) stop() bool {
 	return !s.sending
 }
 
-// take returns the payloads of the tenants that were added; nil if there are none.
+// take returns the payloads of the tenants that were added, or nil.
 func (s *noticeSender) take() (payloads []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

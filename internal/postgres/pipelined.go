@@ -340,7 +340,7 @@ type pipelinedRow struct {
 	err  error
 }
 
-// Scan reads the row. The error is pgx.ErrNoRows if there is none.
+// Scan reads the row. The error is pgx.ErrNoRows if it does not exist.
 func (r pipelinedRow) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err

@@ -20,8 +20,8 @@ type Observation struct {
 	Written bool
 	// Answered is set if a final, readable answer arrived.
 	Answered bool
-	// Status is the HTTP status, 0 if there was none. It may come from the setup
-	// of the connection.
+	// Status is the HTTP status, or 0. It may come from the setup of the
+	// connection.
 	Status int
 	// ToolError is set if the answer is a failure reported by the tool, or by
 	// the server in its place.

@@ -85,7 +85,7 @@ type Reversal struct {
 }
 
 // Hints are a source's claims about a tool, in MCP's terms. No check may be
-// relaxed because of a claim. A nil pointer means that there is no claim.
+// relaxed because of a claim. A nil pointer means no claim.
 type Hints struct {
 	ReadOnly    bool
 	Idempotent  bool

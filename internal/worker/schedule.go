@@ -303,7 +303,7 @@ type Waker struct {
 	ended sync.WaitGroup
 }
 
-// NewWaker starts a Waker of a process that is no worker; Close ends it.
+// NewWaker starts a Waker of a process that is not a worker; Close ends it.
 func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) *Waker {
 	return newWaker(ctx, db, "", log)
 }

@@ -180,7 +180,7 @@ func grow(file *os.File) error {
 }
 
 // needSpace runs a statement that needs space, with wal in the write-ahead log
-// too, and returns the sign of a full disk; empty if there is none.
+// too, and returns the sign of a full disk, or empty.
 func (s *Server) needSpace(ctx context.Context, wal bool) (sign string, err error) {
 	const diskFull = "53100"
 	ctx, cancel := context.WithTimeout(ctx, spaceTimeout)

@@ -68,7 +68,7 @@ type InboxItem struct {
 	Refused wire.ProblemCode
 	// Since is the time of the proposal or, for an unknown outcome, of its end.
 	Since time.Time
-	// ExpiresAt is the end of the time to decide; zero if there is none.
+	// ExpiresAt is the end of the time to decide, or zero.
 	ExpiresAt time.Time
 	// Needed and Given count the people who must agree, and do, ApprovedBy
 	// names those.

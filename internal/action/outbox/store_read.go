@@ -50,7 +50,7 @@ type View struct {
 	// WaitsUntil is the earliest end of the wait; zero if unknown.
 	WaitsFor   string
 	WaitsUntil time.Time
-	// RevertedBy is its latest reversal; nil if there is none.
+	// RevertedBy is its latest reversal, or nil.
 	RevertedBy *Reversal
 	// Traceparent names the span that proposed it; empty if none did.
 	Traceparent string

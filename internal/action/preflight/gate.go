@@ -71,7 +71,7 @@ type Facts struct {
 	BreakerUntil time.Time
 }
 
-// Pause is an operator's pause or kill. The zero value is none.
+// Pause is an operator's pause or kill. The zero value is no pause.
 type Pause struct {
 	// Scope is the kind of thing stopped: everything, tenant, employee, source,
 	// bucket or tool.

@@ -71,7 +71,7 @@ func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
 
 // Step takes the next proposals of one login: in one transaction they become
 // actions or are refused with a reason. It returns false if no proposal may be
-// taken now. pause is the delay of the login's other proposals; 0 if there is none.
+// taken now. pause is the delay of the login's other proposals, or 0.
 func (t *Taker) Step(ctx context.Context) (more bool, pause time.Duration, err error) {
 	found, err := t.step(ctx, false)
 	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {

@@ -125,7 +125,7 @@ type Result string
 const (
 	// Happened: the call had its effect.
 	Happened Result = "happened"
-	// NotFound: there is no trace of it.
+	// NotFound: no trace of it was found.
 	NotFound Result = "not_found"
 	// Unclear: the answer allows no conclusion.
 	Unclear Result = "unclear"

@@ -45,7 +45,7 @@ type message struct {
 	actor    string
 	at       time.Time
 	it       audit.Item
-	// view is the action of the item; nil if there is none.
+	// view is the action of the item, or nil.
 	view *outbox.View
 }
 
@@ -126,8 +126,8 @@ const (
 	Completed = "action_completed"
 )
 
-// InvocationKind returns the invocation event that corresponds to an item of
-// an event; empty if there is none.
+// InvocationKind returns the invocation event that corresponds to an item of an
+// event, or empty.
 func InvocationKind(kind audit.Kind, it audit.Item) string {
 	switch kind {
 	case audit.Proposed:

@@ -135,7 +135,7 @@ type cursor struct {
 }
 
 // claim locks the next due subscription until the transaction ends. It returns
-// false if there is none.
+// false if none is found.
 func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cursor, bool, error) {
 	r, err := dbsqlc.New().SubscriptionClaim(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -34,7 +34,7 @@ type PlannedStep struct {
 	Source string
 	// References are the references in the inputs.
 	References []string
-	// Reversal is the declared reversal; nil if there is none.
+	// Reversal is the declared reversal, or nil.
 	Reversal *catalog.Reversal
 
 	tool         *catalog.Tool
@@ -135,7 +135,7 @@ func checkReferences(found *check.Problems, steps []PlannedStep) {
 }
 
 // circleOf formats the path from a step back to another that refers to it, as
-// in "1 → 2 → 1"; empty if there is none.
+// in "1 → 2 → 1", or empty.
 func circleOf(steps []PlannedStep, from, to int) string {
 	type way struct {
 		at   int

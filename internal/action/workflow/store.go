@@ -72,7 +72,7 @@ func hold(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	return get(ctx, tx, at)
 }
 
-// Get reads a workflow. The error is fault.NotFound if there is none.
+// Get reads a workflow. The error is fault.NotFound if it does not exist.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id ID) (*Workflow, error) {
 	return get(ctx, tx, workflowKey{tenant, id})
 }
@@ -160,7 +160,7 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 	return nil
 }
 
-// findExisting returns the workflow with an external id; nil if there is none.
+// findExisting returns the workflow with an external id, or nil.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*dbsqlc.WorkflowKnownRow, error) {
 	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: tenant, ExternalID: external})
 	if err != nil || len(rows) == 0 {

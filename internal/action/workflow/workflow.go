@@ -176,7 +176,7 @@ type Step struct {
 	// Action is its envelope, and ReversalAction the one that reverts it; nil if
 	// there is none yet.
 	Action, ReversalAction *envelope.ActionID
-	// Reversal is the declared reversal; nil if there is none.
+	// Reversal is the declared reversal, or nil.
 	Reversal *catalog.Reversal
 	// ReversalAttempts counts the retries of the reversal.
 	ReversalAttempts int

@@ -97,8 +97,8 @@ func (a *App) Logins() (login.Store, error) {
 	return login.Store{}, fmt.Errorf("no folder for logins: set %s", configEnv)
 }
 
-// LoggedIn is the token of a login; empty if there is none, which the API then
-// answers with a remedy.
+// LoggedIn is the token of a login. It may be empty: the API then answers with
+// a remedy.
 func (a *App) LoggedIn(ctx context.Context) (string, error) {
 	store, err := a.Logins()
 	if err != nil {

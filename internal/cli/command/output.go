@@ -120,7 +120,7 @@ func (a *App) Result(doc any, format string, args ...any) error {
 
 // View is how a list of things is shown to people.
 type View[T any] struct {
-	// Empty is said where there are none.
+	// Empty is printed for an empty list.
 	Empty string
 	Head  []string
 	Row   func(T) []string

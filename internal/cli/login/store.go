@@ -51,7 +51,7 @@ func (s Store) Save(ctx context.Context, in Session) error {
 	return s.change(ctx, func(all map[string]Session) { all[in.Server] = in })
 }
 
-// Delete forgets the login to a server. One that is not there is no error.
+// Delete forgets the login to a server. A missing one is not an error.
 func (s Store) Delete(ctx context.Context, server string) error {
 	if _, err := os.Stat(s.path()); errors.Is(err, fs.ErrNotExist) {
 		return nil

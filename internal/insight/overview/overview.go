@@ -61,8 +61,8 @@ type Backlog struct {
 	Overdue int64
 	// Startable counts the due actions that could run if a worker were free.
 	Startable int64
-	// OldestDue is how long the oldest startable action has waited for a worker;
-	// 0 if there is none.
+	// OldestDue is how long the oldest startable action has waited for a
+	// worker, or 0.
 	OldestDue time.Duration
 }
 

@@ -26,8 +26,7 @@ type Forecast struct {
 	GoesOutAt *time.Time
 	// Gates are the checks that delay or end it.
 	Gates []wire.Waiting
-	// Obstacle is the reason why it would never be sent, as a fault; nil if
-	// there is none.
+	// Obstacle is the reason why it would never be sent, as a fault, or nil.
 	Obstacle error
 }
 

@@ -248,7 +248,7 @@ func called(a *wire.Attempt) bool {
 	return a.Status == envelope.StatusSent || a.Status == envelope.StatusConflict || a.StartedAt != nil && a.StartedAt.Before(a.FinishedAt)
 }
 
-// actorOf returns the actor of the last event of a kind; "" if there is none.
+// actorOf returns the actor of the last event of a kind, or "".
 func (r *record) actorOf(kind audit.Kind) envelope.Actor {
 	for _, e := range slices.Backward(r.events) {
 		if e.kind == kind {

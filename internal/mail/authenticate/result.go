@@ -26,7 +26,7 @@ const (
 	FromHeader Source = "header"
 	// FromOwn is the check of this package.
 	FromOwn Source = "own"
-	// FromNone means that there is no result.
+	// FromNone means no result.
 	FromNone Source = "none"
 )
 

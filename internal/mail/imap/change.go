@@ -237,8 +237,8 @@ func (s *step) move(ctx context.Context) error {
 	return nil
 }
 
-// halfDone returns an error that is none of package mailbox, since those mean
-// that nothing was changed.
+// halfDone returns an error outside of package mailbox, since those mean that
+// nothing was changed.
 func (s *step) halfDone(doing string, err error) error {
 	return fmt.Errorf("IMAP server %s: %s: %v: %w", s.config.Address, doing, err, errConnection)
 }

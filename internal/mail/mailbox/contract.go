@@ -41,7 +41,7 @@ type Reader interface {
 type Identify func(raw []byte) []byte
 
 // Writer changes one account. It is not safe for concurrent use. After an error
-// that is no kind of this package, the outcome is unknown until Find.
+// that is not a kind of this package, the outcome is unknown until Find.
 type Writer interface {
 	// Find returns the state of the message with the given identity. It tries
 	// the location first, then searches that folder and all others for the

@@ -48,7 +48,7 @@ func HasFlag(flags []string, flag string) bool {
 }
 
 // SetByPrograms reports whether mail programs and servers set a flag
-// automatically, so that it is no sign of the owner's wishes.
+// automatically, so it is not a sign of the owner's wishes.
 func SetByPrograms(flag string) bool {
 	switch strings.ToLower(flag) {
 	case `\seen`, `\recent`, "$mdnsent", "junk", "nonjunk", "$junk", "$notjunk":

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// ErrDown is an outage: it is no kind of package mailbox.
+// ErrDown is an outage: it is not a kind of package mailbox.
 var ErrDown = errors.New("the connection is down")
 
 // Memory is a mailbox in memory, with the operations of its owner. It is safe

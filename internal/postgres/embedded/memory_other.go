@@ -2,5 +2,5 @@
 
 package embedded
 
-// inMemory returns nothing: there is no usual place.
+// inMemory returns nothing: no place is usual.
 func inMemory() []string { return nil }

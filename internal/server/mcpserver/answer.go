@@ -276,8 +276,8 @@ func toolResult(output json.RawMessage) (*sdk.CallToolResult, bool) {
 }
 
 // rpcErrorText returns the text of a JSON-RPC error that replaced a tool's
-// answer. ok is false if there is none. Its message comes from the source: it
-// is data.
+// answer. ok reports whether there is one. Its message comes from the source:
+// it is data.
 func rpcErrorText(output json.RawMessage) (text string, ok bool) {
 	var stored struct {
 		Error *struct {

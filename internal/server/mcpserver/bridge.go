@@ -83,7 +83,7 @@ func (b *bridge) implementation() *sdk.Implementation {
 	return &sdk.Implementation{Name: "countersign", Title: "Countersign", Version: cmp.Or(b.cfg.Version, "unknown")}
 }
 
-// connect returns the session with the Server, a new one if there is none or if
+// connect returns the session with the Server, a new one if none is open or if
 // the current one is dead.
 func (b *bridge) connect(ctx context.Context, dead *sdk.ClientSession) (*sdk.ClientSession, error) {
 	b.mu.Lock()

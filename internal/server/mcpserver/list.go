@@ -55,8 +55,8 @@ type listing struct {
 // for all arguments: those denied for being dangerous, and all others.
 type hidden struct{ danger, other int }
 
-// text returns the text about hidden tools for models; empty if there are none. It
-// contains no text of a tool.
+// text returns the text about hidden tools for models, or empty. It contains no
+// text of a tool.
 func (h hidden) text() string {
 	var why []string
 	if h.danger > 0 {

@@ -32,7 +32,7 @@ type account struct {
 	// waiting counts the calls that wait for turn.
 	waiting atomic.Int32
 
-	writer mailbox.Writer // nil while there is no connection
+	writer mailbox.Writer // nil while disconnected
 	idle   *time.Timer
 	closed bool
 }
@@ -182,8 +182,8 @@ func (s *session) failed(ctx context.Context, err error, written bool) source.Ob
 }
 
 // folder returns the folder of a use: the configured one, or the first one that
-// the account has for one of the uses. The error is mailbox.ErrNoFolder if there
-// is none.
+// the account has for one of the uses. The error is mailbox.ErrNoFolder if it
+// does not exist.
 func (s *session) folder(ctx context.Context, uses ...mailbox.Use) (string, error) {
 	all, err := s.writer.Folders(ctx)
 	if err != nil {

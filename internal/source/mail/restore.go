@@ -56,7 +56,7 @@ const (
 
 // compare compares a message with its state after a call, and returns the part
 // of the reverting change that is still to be made. touched is the kind of a
-// later change by someone else; "" if there is none.
+// later change by someone else, or "".
 //
 // Labels with the account's prefix are set only by this source. Those that the
 // call did not change are ignored, and a call that changed only such labels is

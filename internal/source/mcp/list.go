@@ -78,8 +78,8 @@ type listError struct {
 // Unwrap returns the error without the data of the transport.
 func (e *listError) Unwrap() error { return e.error }
 
-// Refused returns the HTTP status with which a server refused a listing, and the
-// wait that it requested; 0 if there was none.
+// Refused returns the HTTP status with which a server refused a listing, and
+// the wait that it requested, or 0.
 func Refused(err error) (status int, retryAfter time.Duration) {
 	if e, ok := errors.AsType[*listError](err); ok {
 		return e.seen.status, e.seen.retryAfter

@@ -15,5 +15,5 @@ func killGroup(p *os.Process) {
 	_ = p.Kill() // fails if it has already ended
 }
 
-// terminateGroup kills, since there is no portable gentler way.
+// terminateGroup kills, because nothing gentler is portable.
 func terminateGroup(p *os.Process) { killGroup(p) }

@@ -79,7 +79,7 @@ type Request struct {
 	Body []byte
 }
 
-// Reply is the answer to a request, or the reason why there is none.
+// Reply is the answer to a request, or the reason why it is missing.
 type Reply struct {
 	// Observation has a Code if the answer is incomplete.
 	source.Observation
@@ -146,9 +146,9 @@ func (r Reply) Decode(into any) bool {
 	return r.Code == "" && json.Unmarshal(r.Body, into) == nil
 }
 
-// Observe returns the observation of the reply itself: its status, or the reason
-// why there is none. A complete answer of 2xx counts as answered. A JSON body is
-// the result, regardless of the status.
+// Observe returns the observation of the reply itself: its status, or the
+// reason why it is missing. A complete answer of 2xx counts as answered. A JSON
+// body is the result, regardless of the status.
 func (r Reply) Observe() source.Observation {
 	if errors.Is(r.Err, safehttp.ErrForbidden) {
 		return source.Forbidden()

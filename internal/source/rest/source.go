@@ -136,8 +136,8 @@ func WithArgs[A any](run func(context.Context, source.Call, A) source.Observatio
 	}
 }
 
-// Object returns arguments as a JSON object, {} if there are none. It returns
-// false if they are anything else.
+// Object returns arguments as a JSON object, or {}. It returns false if they
+// are anything else.
 func Object(args json.RawMessage) (json.RawMessage, bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 {

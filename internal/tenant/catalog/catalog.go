@@ -175,8 +175,7 @@ type Source struct {
 	UncheckedTools []wire.UncheckedTool
 	// SkippedLines is the number of output lines that were not messages.
 	SkippedLines int
-	// ListedAt is the time of the last successful listing; nil if there was
-	// none.
+	// ListedAt is the time of the last successful listing, or nil.
 	ListedAt *time.Time
 
 	// address is the digest of the current address, acceptedAddress that of the
@@ -353,7 +352,7 @@ func definitionOf(t source.Tool) Definition {
 	return Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
 }
 
-// parseDefinition decodes a stored definition; nil if there is none.
+// parseDefinition decodes a stored definition; it returns nil for NULL.
 func parseDefinition(raw []byte) (*Definition, error) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -31,7 +31,7 @@ const (
 	// DriftText means that only descriptive texts differ.
 	DriftText Drift = "text"
 	// DriftInterface means that the meaning of a call may have changed, or is
-	// unknown because there is no accepted definition.
+	// unknown because no definition was accepted.
 	DriftInterface Drift = "interface"
 )
 

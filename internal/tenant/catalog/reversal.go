@@ -51,7 +51,7 @@ func defaultReversal(id string, declared *source.Reversal) (json.RawMessage, err
 	return json.Marshal(Reversal{Tool: policy.Key{Source: id, Action: declared.Tool}, Args: declared.Args})
 }
 
-// parseReversal decodes a stored reversal; nil if there is none.
+// parseReversal decodes a stored reversal; it returns nil for NULL.
 func parseReversal(raw []byte) (*Reversal, error) {
 	if len(raw) == 0 {
 		return nil, nil

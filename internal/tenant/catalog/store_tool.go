@@ -169,7 +169,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		Module: postgres.OrNull(d.Name.Module), Entity: postgres.OrNull(d.Name.Entity), Action: postgres.OrNull(d.Name.Action),
 	}
 	if d.SideEffects != nil {
-		// An empty list means that there are none; nil would be NULL.
+		// An empty list is stored as empty; nil would be NULL.
 		p.SideEffects = append([]string{}, *d.SideEffects...)
 	}
 	if d.Reversal != nil {

@@ -56,7 +56,8 @@ func (s *Section[E]) Set(c *Changes, e E) error {
 	return c.Record(s.Name, s.Noun, key, was, e, func() error { return s.Put(e) })
 }
 
-// Delete deletes the entry with a key. If there is none, it returns missing.
+// Delete deletes the entry with a key. If it does not exist, the error is
+// missing.
 func (s *Section[E]) Delete(c *Changes, key string, missing error) error {
 	old, ok := s.Stored[key]
 	if !ok {

@@ -178,9 +178,9 @@ func (p Principal) MayRotate(c Credential) error {
 }
 
 // Shown returns the person who must not decide about proposals with a token
-// whose secret the principal obtains; zero if there is none. The holder of an
-// agent's secret can propose with it. Owners are exempt, since they can act as
-// several people anyway.
+// whose secret the principal obtains, or zero. The holder of an agent's secret
+// can propose with it. Owners are exempt, since they can act as several people
+// anyway.
 func (p Principal) Shown(role Role) uuid.UUID {
 	if role != RoleAgent || p.mayActForOthers() == nil {
 		return uuid.Nil

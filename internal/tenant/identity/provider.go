@@ -39,8 +39,8 @@ type Provider struct {
 	AllowedDomains []string
 	// Label is the text of its login button; "" means its id.
 	Label string
-	// WebClientID is the issuer's client id of the API for logins in a browser;
-	// "" if there are none.
+	// WebClientID is the issuer's client id of the API for logins in a browser,
+	// or "".
 	WebClientID string
 	// WebClientSecret is the encrypted secret of that client; empty for a public
 	// client.

@@ -29,7 +29,7 @@ func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, 
 }
 
 // TenantByName finds a tenant, in a transaction of the scope postgres.Admin. If
-// there is none, the error is fault.NotFound.
+// it does not exist, the error is fault.NotFound.
 func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, error) {
 	id, err := dbsqlc.New().TenantByName(ctx, tx, name)
 	return id, postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
@@ -121,7 +121,7 @@ func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Prov
 }
 
 // ProviderByID finds a provider of a tenant, in a transaction of its scope. If
-// there is none, the error is fault.NotFound.
+// it does not exist, the error is fault.NotFound.
 func ProviderByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (Provider, error) {
 	r, err := dbsqlc.New().IdentityProviderGet(ctx, tx, &dbsqlc.IdentityProviderGetParams{TenantID: tenant, ProviderID: id})
 	if err != nil {

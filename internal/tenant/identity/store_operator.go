@@ -82,8 +82,8 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 	})
 }
 
-// OperatorByID finds a person, in a transaction of the tenant's scope. If there
-// is none, the error is fault.NotFound.
+// OperatorByID finds a person, in a transaction of the tenant's scope. If it
+// does not exist, the error is fault.NotFound.
 func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (Operator, error) {
 	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: tenant, OperatorID: id})
 	return operatorFromRow(dbsqlc.OperatorsRow(r)), postgres.Found(err, fault.New(fault.NotFound, "no such person"))

@@ -26,7 +26,7 @@ func insertProgramLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 }
 
 // programLogin returns the login of a token, and whether its code was used. The
-// error is ErrGrant if there is none.
+// error is ErrGrant if it does not exist.
 func programLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) (p ProgramLogin, used bool, err error) {
 	r, err := dbsqlc.New().ProgramLoginGet(ctx, tx, &dbsqlc.ProgramLoginGetParams{TenantID: tenant, TokenID: uuid.UUID(id)})
 	return ProgramLogin{r.ClientID, r.Program, r.RedirectUri, r.Resource, r.CodeChallenge}, r.CodeUsedAt != nil, postgres.Found(err, ErrGrant)
@@ -83,16 +83,17 @@ func repeatSecret(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id T
 	return ProgramTokens{Access: access, Refresh: refresh, ExpiresIn: time.Duration(seconds * float64(time.Second)), Scopes: who.Scopes}, nil
 }
 
-// programOf finds the login of a code or refresh token across tenants; sqlc does
-// not see the function's columns. The error is ErrGrant if there is none.
+// programOf finds the login of a code or refresh token across tenants; sqlc
+// does not see the function's columns. The error is ErrGrant if it does not
+// exist.
 func programOf(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, error) {
 	var tenant, token uuid.UUID
 	err := tx.QueryRow(ctx, "SELECT tenant_id, token_id FROM program_login_of($1)", hash).Scan(&tenant, &token)
 	return Principal{Tenant: envelope.TenantID(tenant), Token: TokenID(token)}, postgres.Found(err, ErrGrant)
 }
 
-// programHolder finds the login of an access or refresh token across tenants. The
-// error is ErrToken if there is none.
+// programHolder finds the login of an access or refresh token across tenants.
+// The error is ErrToken if it does not exist.
 func programHolder(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, error) {
 	who, err := programOf(ctx, tx, hash)
 	if err == nil {

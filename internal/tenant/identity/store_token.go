@@ -202,9 +202,9 @@ type Rotation struct {
 	By Principal
 }
 
-// Rotate replaces the secret of a token, in a transaction of its tenant's scope.
-// The token keeps its id, its session, and its proposals. If there is none, the
-// error is fault.NotFound. fault.Conflict means that it was rotated
+// Rotate replaces the secret of a token, in a transaction of its tenant's
+// scope. The token keeps its id, its session, and its proposals. If it does not
+// exist, the error is fault.NotFound. fault.Conflict means that it was rotated
 // concurrently, or that the overlap of the previous rotation has not ended.
 func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, how Rotation, now time.Time) (Issued, error) {
 	if how.Overlap < 0 || how.Overlap > MaxOverlap || how.TTL < 0 {
@@ -239,8 +239,8 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 
 // Revoke revokes a token, in a transaction of its tenant's scope. It may remain
 // in caches for CacheFor. Browser sessions that act as the token end with it.
-// The error is fault.NotFound if there is none or it is already revoked, and
-// fault.Conflict for that of the last owner.
+// The error is fault.NotFound if it does not exist or it is already revoked,
+// and fault.Conflict for that of the last owner.
 func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, by envelope.Actor) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: tenant, TokenID: uuid.UUID(id)})

@@ -133,7 +133,7 @@ func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h Q
 }
 
 // Employees returns the entries of a tenant ordered by id, so the default one
-// first: those with the ids, or all if there are none.
+// first: those with the ids, or all without ids.
 func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...envelope.EmployeeID) ([]Employee, error) {
 	rows, err := dbsqlc.New().EmployeeList(ctx, tx, &dbsqlc.EmployeeListParams{TenantID: tenant, EmployeeIds: postgres.UUIDs(ids)})
 	return postgres.Map(rows, err, func(r dbsqlc.EmployeeListRow) Employee {
@@ -191,7 +191,7 @@ func putToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Too
 		TimeoutSeconds: postgres.OrNull(r.Timeout.Seconds()),
 	}
 	if r.Recipients != nil {
-		// An empty list means that there are no recipients; nil would be NULL.
+		// An empty list means no recipients; nil would be NULL.
 		p.Recipients = append([]string{}, *r.Recipients...)
 	}
 	return violations.Fault(dbsqlc.New().ToolRulePut(ctx, tx, p))

@@ -113,7 +113,7 @@ func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Emp
 }
 
 // DeleteEmployee removes an employee's entry, so that the default one applies.
-// If there is none, the error is fault.NotFound.
+// If it does not exist, the error is fault.NotFound.
 func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error {
 		return d.employees.Delete(&d.Changes, EmployeeText(id), fault.New(fault.NotFound, "nothing is set for the employee %s", EmployeeText(id)))

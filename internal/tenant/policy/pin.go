@@ -169,7 +169,7 @@ type argumentRule struct {
 	program *Expression
 }
 
-// expression returns the compiled expression; nil if there is none.
+// expression returns the compiled expression, or nil.
 func (r *argumentRule) expression() *Expression {
 	r.once.Do(func() {
 		if language, err := r.compile(); err == nil {

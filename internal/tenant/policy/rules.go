@@ -91,7 +91,7 @@ type Rule struct {
 // safe for concurrent use.
 type Rules struct {
 	byKey map[Key]Rule
-	// malformed is a rule with an invalid key; nil if there is none.
+	// malformed is a rule with an invalid key, or nil.
 	malformed *Rule
 }
 

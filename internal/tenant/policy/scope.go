@@ -61,9 +61,8 @@ func (s Scope) Covers(need Scope) bool {
 }
 
 // MissingScopes returns the needed scopes that the employee's scopes do not
-// cover, without duplicates and in the order of need; nil if there are none.
-// Both are stored texts: an invalid one grants nothing, and is missing if it is
-// needed.
+// cover, without duplicates and in the order of need, or nil. Both are stored
+// texts: an invalid one grants nothing, and is missing if it is needed.
 func MissingScopes(have, need []string) (missing []string) {
 	for _, text := range need {
 		if !granted(have, text) && !slices.Contains(missing, text) {

@@ -92,7 +92,7 @@ func unchecked(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envel
 }
 
 // dropPartition drops one empty partition of the actions' tables. It returns
-// false if there is none, or if the tables are too busy.
+// false if none is found, or if the tables are too busy.
 func dropPartition(ctx context.Context, tx pgx.Tx) (bool, error) {
 	n, err := dbsqlc.New().PartitionDrop(ctx, tx)
 	return n > 0, err

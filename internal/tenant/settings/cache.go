@@ -46,8 +46,7 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 	return snap, nil
 }
 
-// Known returns the tenant's cached settings, which may be outdated; nil if
-// there are none.
+// Known returns the tenant's cached settings, which may be outdated, or nil.
 func (c *Cache) Known(tenant envelope.TenantID) *Settings {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

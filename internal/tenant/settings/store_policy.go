@@ -191,7 +191,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	}))
 }
 
-// RevokeGrant ends an active grant. If there is none, the error is
+// RevokeGrant ends an active grant. If it does not exist, the error is
 // fault.NotFound.
 func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by envelope.Actor) error {
 	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: tenant, GrantID: id, RevokedBy: new(string(by))})

@@ -79,8 +79,8 @@ func (g *Suggester) Tool(named envelope.Tool, err error) error {
 	return &envelope.InvalidError{Fields: []envelope.FieldError{field}}
 }
 
-// Unknown returns the error for an unknown name of a tool with the nearest names
-// that the viewer may list; nil if there are none.
+// Unknown returns the error for an unknown name of a tool with the nearest
+// names that the viewer may list; nil without any.
 func (g *Suggester) Unknown(name string) error {
 	if g.asked++; g.asked > maxSuggestions {
 		return nil

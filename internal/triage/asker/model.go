@@ -44,7 +44,7 @@ type sight struct {
 }
 
 // refusal is an attempt to answer from a server or a model that is not local;
-// such an answer is rejected. It is empty if there was none.
+// such an answer is rejected. It is empty without such an answer.
 type refusal struct {
 	at time.Time
 	// text names the server, the model and the problem.

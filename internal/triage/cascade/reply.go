@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Reply is a tier's answer about a message, or the reason why there is none. It
+// Reply is a tier's answer about a message, or the reason why it is missing. It
 // contains only codes of fixed lists, names and computed numbers, and no text
 // of the mail or of the model.
 type Reply struct {

@@ -60,7 +60,7 @@ type knownMessage struct {
 	// messages to, and moved holds the actions that proposed such moves.
 	left  bool
 	moved []string
-	// judged are the copies that its decision joins; empty if there are none.
+	// judged are the copies that its decision joins, or empty.
 	judged []string
 }
 

@@ -32,7 +32,7 @@ type questions struct {
 }
 
 // questions returns the questions about a message; again is the stored state if
-// it was decided before. There are none about a message that the owner has
+// it was decided before. It asks none about a message that the owner has
 // touched.
 func (c *chunk) questions(m *mail, f decide.Facts, again *Stored) (q questions) {
 	if again != nil {

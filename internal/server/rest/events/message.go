@@ -101,7 +101,7 @@ func eventOf(e audit.Stored, it audit.Item, about access.Subject) wire.Event {
 		ActionID: it.Action, Kind: string(e.Kind), Status: it.Status, Approval: it.Approval, Code: it.Code,
 		Attempt: it.Attempt, Subject: it.Subject, Note: it.Note, Detail: it.Detail, Actor: e.Actor, At: e.At.UTC(),
 	}
-	if about.Tool != (policy.Key{}) { // otherwise the action was deleted, or there is none
+	if about.Tool != (policy.Key{}) { // otherwise the action was deleted or never existed
 		data.Tool = about.Tool.String()
 	}
 	if it.Approval != "" && it.Status != "" {

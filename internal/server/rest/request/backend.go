@@ -53,7 +53,7 @@ type Backend struct {
 	Broker   *broker.Broker
 	// Browser keeps the sessions of people in their browsers.
 	Browser *browser.Browser
-	// OAuth is the authorization server for programs; nil if there is none.
+	// OAuth is the authorization server for programs, or nil.
 	OAuth Programs
 	// Routes are every route of the API, for the routes of a caller.
 	Routes access.Table
