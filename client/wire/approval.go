@@ -149,6 +149,9 @@ type InboxCounts struct {
 	Expiring  int `json:"expiring"`
 	// Tools are the tools with the most items, the most first.
 	Tools []ToolCount `json:"tools"`
+	// LostLogins are the sources that somebody has to log in to again, whatever the
+	// filter.
+	LostLogins []string `json:"lost_logins"`
 }
 
 // InboxByKind counts the items of each kind.

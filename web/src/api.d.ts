@@ -3258,6 +3258,8 @@ export interface components {
             escalated: number;
             /** @description How much expires within the hour. */
             expiring: number;
+            /** @description The sources that somebody has to log in to again. The filter does not apply. */
+            lost_logins: string[];
             /** @description The tools with the most items, at most 20, the most first; among the counted items if capped. */
             tools: {
                 tool: components["schemas"]["ToolName"];

@@ -220,6 +220,7 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 	var c wire.InboxCounts
 	soon := now.Add(expiringWithin)
 	err := postgres.InTx(ctx, d.db, postgres.API(tenant).Snapshot(), func(tx pgx.Tx) error {
+		var err error
 		counted := make(map[InboxKind][]InboxItem)
 		for _, kind := range f.kinds() {
 			one := f
@@ -231,6 +232,9 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 			counted[kind] = items
 		}
 		c = countItems(counted, soon)
+		if c.LostLogins, err = d.lostLogins(ctx, tx, tenant); err != nil {
+			return err
+		}
 		if len(counted[InboxApproval]) <= maxCounted {
 			return nil
 		}
@@ -240,7 +244,6 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 		if expiring.ExpiresBefore.IsZero() || expiring.ExpiresBefore.After(soon) {
 			expiring.ExpiresBefore = soon
 		}
-		var err error
 		if f.Escalated == nil || *f.Escalated {
 			if c.Escalated, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: escalated}); err != nil {
 				return err
@@ -250,6 +253,22 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 		return err
 	})
 	return c, err
+}
+
+// lostLogins returns the enabled sources that somebody has to log in to again.
+func (d *Service) lostLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]string, error) {
+	snap, err := d.catalog.Current(ctx, tx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	lost := []string{}
+	for _, src := range snap.Sources() {
+		if src.Enabled && src.Login != nil && src.Login.LostAt != nil {
+			lost = append(lost, src.ID)
+		}
+	}
+	slices.Sort(lost)
+	return lost, nil
 }
 
 // countApprovals counts actions to decide about, up to maxCounted.

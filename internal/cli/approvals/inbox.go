@@ -67,6 +67,9 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 
 // showCounts shows how much waits for a person.
 func showCounts(a *command.App, counts wire.InboxCounts) error {
+	for _, id := range counts.LostLogins {
+		a.Note("The source %s has lost its login: countersign source login %s", command.Line(id), command.Quoted(id))
+	}
 	if counts.Total == 0 {
 		return a.Print("Nothing waits for a person.\n")
 	}

@@ -291,6 +291,10 @@ func TestSourcesLogInByTheURLAlone(t *testing.T) {
 	if l := f.shown("acme").Login; l == nil || l.LostAt == nil || l.LostReason == nil || !strings.Contains(*l.LostReason, "refresh token") {
 		t.Errorf("login = %+v", l)
 	}
+	var waiting wire.InboxCounts
+	if f.send(1, f.admin, "GET", "/api/v1/inbox/counts", nil, &waiting); len(waiting.LostLogins) != 1 || waiting.LostLogins[0] != "acme" {
+		t.Errorf("the inbox has the lost logins %q", waiting.LostLogins)
+	}
 	if n := count(t, f.db, "events WHERE kind = 'configured' AND actor = 'source/acme' AND items::text LIKE '%login of source acme lost%'"); n != 1 {
 		t.Errorf("%d events of the loss, want 1", n)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // cursorInbox begins the names of the inbox in cursors: each order is a list of
@@ -61,7 +63,12 @@ func InboxCounts(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Result(c.Approval.InboxCounts(c.R.Context(), c.By.Tenant, filter, time.Now()))
+	counts, err := c.Approval.InboxCounts(c.R.Context(), c.By.Tenant, filter, time.Now())
+	if err != nil {
+		return err
+	}
+	counts.LostLogins = slices.DeleteFunc(counts.LostLogins, func(id string) bool { return !policy.CoversSource(c.By.Tools, id) })
+	return c.JSON(http.StatusOK, counts)
 }
 
 // inboxFilter reads the filter from the query.

@@ -1,6 +1,7 @@
 // The inbox: what waits for a person, as a list and one thing of it in full.
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
+import type { Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { afterPaint } from '../../lib/painted'
 import { queries } from '../../lib/query'
@@ -178,10 +179,11 @@ export default function Inbox({ id }: { id?: string }) {
   )
 }
 
-function summary(counts: { total: number; capped: boolean; expiring: number; escalated: number }): string {
+function summary(counts: Schemas['InboxCounts']): string {
   const parts = [`${counts.total.toLocaleString('en')}${counts.capped ? '+' : ''} waiting`]
   if (counts.expiring) parts.push(`${counts.expiring} end soon`)
   if (counts.escalated) parts.push(`${counts.escalated} wait long`)
+  for (const source of counts.lost_logins) parts.push(`${shown(source)} has lost its login`)
   return parts.join(' · ')
 }
 
