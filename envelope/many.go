@@ -50,11 +50,7 @@ func (r reader) list() (items []Item) {
 		return nil
 	}
 	var seen fields
-	for {
-		name, ok := r.Field()
-		if !ok {
-			break
-		}
+	for name, ok := r.Field(); ok; name, ok = r.Field() {
 		switch string(name) {
 		case "items":
 			r.see(&seen, fieldItems)

@@ -110,11 +110,7 @@ func (r reader) proposal() *Proposal {
 		return p
 	}
 	var seen fields
-	for {
-		name, ok := r.Field()
-		if !ok {
-			break
-		}
+	for name, ok := r.Field(); ok; name, ok = r.Field() {
 		switch string(name) {
 		case "version":
 			r.see(&seen, fieldVersion)
@@ -176,11 +172,7 @@ func (r reader) tool() (t Tool) {
 		return t
 	}
 	var seen fields
-	for {
-		name, ok := r.Field()
-		if !ok {
-			break
-		}
+	for name, ok := r.Field(); ok; name, ok = r.Field() {
 		switch string(name) {
 		case "name":
 			r.see(&seen, fieldName)
@@ -205,11 +197,7 @@ func (r reader) constraints() (c Constraints) {
 		return c
 	}
 	var seen fields
-	for {
-		name, ok := r.Field()
-		if !ok {
-			break
-		}
+	for name, ok := r.Field(); ok; name, ok = r.Field() {
 		switch string(name) {
 		case "rate_bucket":
 			r.see(&seen, fieldRateBucket)

@@ -139,24 +139,14 @@ func idempotencyKey(meta sdk.Meta) (key string, given bool, err error) {
 	return key, true, nil
 }
 
-// proposalOf writes a call as an envelope and parses it as any other.
+// proposalOf returns the proposal of a call.
 func proposalOf(tool *catalog.Tool, args json.RawMessage, externalID string) (*envelope.Proposal, error) {
 	if len(bytes.TrimSpace(args)) == 0 || string(bytes.TrimSpace(args)) == "null" {
 		args = json.RawMessage("{}")
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(struct {
-		Type       string          `json:"type"`
-		ExternalID string          `json:"external_id,omitempty"`
-		Tool       envelope.Tool   `json:"tool"`
-		Args       json.RawMessage `json:"args"`
-	}{envelope.TypeExec, externalID, envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, args})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "the arguments are not JSON")
-	}
-	return envelope.Parse(text.Bytes())
+	return request.ParseCall(request.Invocation{
+		Type: envelope.TypeExec, ExternalID: externalID, Tool: envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, Args: args,
+	})
 }
 
 // failed returns the result for the error of a call. An unknown error is an

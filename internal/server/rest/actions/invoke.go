@@ -1,7 +1,6 @@
 package actions
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -113,7 +112,7 @@ func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, er
 	return envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, tool, nil
 }
 
-// invocationProposal writes a call as an envelope and parses it as any other.
+// invocationProposal returns the proposal of a call.
 // Tools that only read need no external id, since repeating them has no effect;
 // neither does a dry run.
 func invocationProposal(c *request.Call, in invokeBody, named envelope.Tool, tool *catalog.Tool) (*envelope.Proposal, error) {
@@ -128,20 +127,10 @@ func invocationProposal(c *request.Call, in invokeBody, named envelope.Tool, too
 	if len(in.Inputs) == 0 {
 		in.Inputs = json.RawMessage("{}")
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(struct {
-		Type       string          `json:"type"`
-		ExternalID string          `json:"external_id,omitempty"`
-		Tool       envelope.Tool   `json:"tool"`
-		Args       json.RawMessage `json:"args"`
+	return request.ParseCall(struct {
+		request.Invocation
 		envelopeFields
-	}{envelope.TypeExec, in.ExternalID, named, in.Inputs, in.envelopeFields})
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "the call cannot be written as an envelope")
-	}
-	return envelope.Parse(text.Bytes())
+	}{request.Invocation{Type: envelope.TypeExec, ExternalID: in.ExternalID, Tool: named, Args: in.Inputs}, in.envelopeFields})
 }
 
 // withPlan returns the caller with the plan that it sent, if any.
