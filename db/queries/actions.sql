@@ -157,7 +157,10 @@ RETURNING a.tenant_id, a.action_id;
 
 -- name: ActionsKnown :many
 -- The existing actions of a batch, by id or by external id. LIMIT makes the
--- planner use one index probe per name, regardless of its estimates.
+-- planner use one index probe per name, regardless of its estimates. A row found
+-- writes a record to the log where standbys are synchronous, so that the commit
+-- waits for them, and for the commit that stored the action: that one may have
+-- stopped waiting, and a failover would lose it.
 SELECT f.action_id, f.external_id, f.content_digest, f.proposed_by, f.session_id
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
@@ -166,6 +169,7 @@ CROSS JOIN LATERAL (
     WHERE a.tenant_id = @tenant_id AND a.action_id = k.action_id
     LIMIT 1
 ) f
+WHERE current_setting('synchronous_standby_names') = '' OR pg_logical_emit_message(true, 'countersign', '') IS NOT NULL
 UNION
 SELECT g.action_id, g.external_id, g.content_digest, g.proposed_by, g.session_id
 FROM (SELECT unnest(@external_ids::text[]) AS external_id) k
@@ -174,7 +178,8 @@ CROSS JOIN LATERAL (
     FROM actions a
     WHERE a.tenant_id = @tenant_id AND a.external_id = k.external_id
     LIMIT 1
-) g;
+) g
+WHERE current_setting('synchronous_standby_names') = '' OR pg_logical_emit_message(true, 'countersign', '') IS NOT NULL;
 
 -- name: DecisionInsertMany :exec
 -- Inserts decisions that the tenant does not have yet.

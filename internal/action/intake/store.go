@@ -149,10 +149,7 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 			answers[r.at] = r.compare(first.uniqueness)
 		}
 	}
-	if len(known) == 0 {
-		return known, nil
-	}
-	return known, postgres.AwaitStandbys(ctx, tx)
+	return known, nil
 }
 
 // lockUsage adds n envelopes to a session's minute, locks the session's row,

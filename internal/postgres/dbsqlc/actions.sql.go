@@ -380,6 +380,7 @@ CROSS JOIN LATERAL (
     WHERE a.tenant_id = $2 AND a.action_id = k.action_id
     LIMIT 1
 ) f
+WHERE current_setting('synchronous_standby_names') = '' OR pg_logical_emit_message(true, 'countersign', '') IS NOT NULL
 UNION
 SELECT g.action_id, g.external_id, g.content_digest, g.proposed_by, g.session_id
 FROM (SELECT unnest($3::text[]) AS external_id) k
@@ -389,6 +390,7 @@ CROSS JOIN LATERAL (
     WHERE a.tenant_id = $2 AND a.external_id = k.external_id
     LIMIT 1
 ) g
+WHERE current_setting('synchronous_standby_names') = '' OR pg_logical_emit_message(true, 'countersign', '') IS NOT NULL
 `
 
 type ActionsKnownParams struct {
@@ -406,7 +408,10 @@ type ActionsKnownRow struct {
 }
 
 // The existing actions of a batch, by id or by external id. LIMIT makes the
-// planner use one index probe per name, regardless of its estimates.
+// planner use one index probe per name, regardless of its estimates. A row found
+// writes a record to the log where standbys are synchronous, so that the commit
+// waits for them, and for the commit that stored the action: that one may have
+// stopped waiting, and a failover would lose it.
 func (q *Queries) ActionsKnown(ctx context.Context, db DBTX, arg *ActionsKnownParams) ([]ActionsKnownRow, error) {
 	rows, err := db.Query(ctx, actionsKnown, arg.ActionIds, arg.TenantID, arg.ExternalIds)
 	if err != nil {
