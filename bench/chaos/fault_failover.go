@@ -57,8 +57,8 @@ func failoverFaults() []fault {
 		promoted("cut", "is cut off from clients and standbys, and goes on running", 14*time.Second, failOver(cutPrimary)),
 		{
 			name: "failover-lag",
-			about: fmt.Sprintf("the senders of the log are stopped with SIGSTOP until %d settled actions have not reached the standbys, "+
-				"the primary is killed, and one is promoted; the database is held, recovered and resumed, and all is proposed again", lostAtLeast),
+			about: fmt.Sprintf("the processes that send the log to standbys are stopped with SIGSTOP while %d actions are settled, "+
+				"the primary is killed, and a standby is promoted; the database is held, recovered and resumed, and all is proposed again", lostAtLeast),
 			n: 1000, over: 12 * time.Second, ownServer: true, standbys: asynchronous, loses: true,
 			inject: failOverLagging, signs: []string{signHeld, signSetBack, signForgotten, signReported},
 			codes: []string{workerLost, codeRecovered}, most: perOutage,
