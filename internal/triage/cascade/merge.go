@@ -41,10 +41,14 @@ func merge(p classify.Prediction, replies []Reply) merged {
 	m.show(last[T1])
 	m.understand(last[T2a])
 	m.score(last[T2b])
-	if out := &m.prediction; m.used && (out.Priority == classify.Urgent || out.Priority == classify.NeedsResponse) {
+	out := &m.prediction
+	if m.used && (out.Priority == classify.Urgent || out.Priority == classify.NeedsResponse) {
 		out.Urgent = out.Urgent || out.Priority == classify.Urgent
 		out.NeedsAttention, m.away = true, false
 	}
+	// An answer may add to what needs attention and take nothing from it.
+	out.NeedsAttention, out.Urgent = out.NeedsAttention || p.NeedsAttention, out.Urgent || p.Urgent
+	m.away = m.away && !p.NeedsAttention
 	return m
 }
 
@@ -154,11 +158,11 @@ func (m *merged) attend(c Choice, answer float64) {
 	}
 }
 
-// dismiss resets the need for attention if the answer is calibrated and
-// confident enough. Any other answer has no effect on it.
+// dismiss notes a calibrated answer that is confident enough that the message
+// needs no attention.
 func (m *merged) dismiss(c Choice, sure float64) {
 	if c.Calibrated && sure >= awayFrom {
-		m.prediction.NeedsAttention, m.away = false, true
+		m.away = true
 	}
 }
 
@@ -200,7 +204,8 @@ func chosen(q question, c Choice, was string, sure float64) (value string, confi
 //
 // A message is archived only if it would be without models too, or if a
 // calibrated answer finds that it needs no attention; and never if T1 finds it
-// worth showing.
+// worth showing. A message that waits for its owner without models waits with
+// them: answers only add to these messages.
 func Decide(f decide.Facts, replies []Reply) decide.Decision {
 	without := decide.Decide(f)
 	steps := Steps(replies)
@@ -223,6 +228,10 @@ func Decide(f decide.Facts, replies []Reply) decide.Decision {
 		f.Prediction.NeedsAttention = true
 		d = decide.Decide(f)
 		steps = append(steps, decide.Step{Rule: "models", To: "kept in sight", Because: because})
+	}
+	if without.Bucket.NeedsOwner() && !d.Bucket.NeedsOwner() {
+		d = without
+		steps = append(steps, decide.Step{Rule: "models", To: "waits for its owner", Because: "it would without models"})
 	}
 	d.Trace = slices.Concat(steps, d.Trace)
 	return d

@@ -100,9 +100,6 @@ func TestMergeRaisesNoConfidence(t *testing.T) {
 		if side := max(got.Attention, 1-got.Attention); !(side <= most(max(p.Attention, 1-p.Attention))) {
 			rt.Fatalf("attention is %.2f, was %.2f", got.Attention, p.Attention)
 		}
-		if p.NeedsAttention && !got.NeedsAttention {
-			rt.Fatal("an answer without calibration dismisses the need for attention")
-		}
 		sum := 0.0
 		for q, share := range got.Priorities {
 			if sum += share; !(share >= 0 && share <= most(p.Priorities[q])) {
@@ -142,6 +139,34 @@ func drawnFacts(rt *rapid.T) decide.Facts {
 	flag := func(name string) bool { return rapid.IntRange(0, 7).Draw(rt, name) == 0 }
 	f.Signals = signal.Result{Suspicious: flag("suspicious"), Phishing: flag("phishing"), Injection: flag("injection")}
 	return f
+}
+
+// TestRepliesOnlyAddToWhatNeedsAttention checks that the messages that need
+// attention with a model's server include those that need it without, for any
+// answers.
+func TestRepliesOnlyAddToWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	var waited, added bool
+	rapid.Check(t, func(rt *rapid.T) {
+		f := drawnFacts(rt)
+		f.Prediction.Urgent = rapid.Bool().Draw(rt, "urgent")
+		replies := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) cascade.Reply { return drawnReply(rt, true) }), 0, 5).Draw(rt, "replies")
+
+		d, without := cascade.Decide(f, replies), decide.Decide(f)
+		p := cascade.Merge(f.Prediction, replies)
+
+		if without.Bucket.NeedsOwner() && !d.Bucket.NeedsOwner() {
+			rt.Fatalf("the message is %s, and %s without replies", d.Bucket, without.Bucket)
+		}
+		if f.Prediction.NeedsAttention && !p.NeedsAttention || f.Prediction.Urgent && !p.Urgent {
+			rt.Fatalf("replies took from the need for attention: %+v", p)
+		}
+		waited = waited || without.Bucket.NeedsOwner() && len(replies) > 0
+		added = added || d.Bucket.NeedsOwner() && !without.Bucket.NeedsOwner()
+	})
+	if !waited || !added {
+		t.Errorf("messages that wait without replies: %v; that wait only with them: %v", waited, added)
+	}
 }
 
 func TestRepliesNeverAllowMore(t *testing.T) {
@@ -256,13 +281,13 @@ func TestMerge(t *testing.T) {
 			[]cascade.Reply{reply(cascade.T2a, false, calm, .9)},
 			classify.Prediction{Act: classify.FYI, ActConfidence: .65, Category: classify.Primary, CategoryConfidence: .65, Priority: classify.ForInfo, Attention: .35, NeedsAttention: true},
 		},
-		"a calibrated model finds no need": {
+		"a calibrated model that finds no need takes none away": {
 			[]cascade.Reply{reply(cascade.T2a, true, calm, .9)},
-			classify.Prediction{Act: classify.FYI, ActConfidence: .9, Category: classify.Primary, CategoryConfidence: .9, Priority: classify.ForInfo, Attention: .05, NeedsAttention: false},
+			classify.Prediction{Act: classify.FYI, ActConfidence: .9, Category: classify.Primary, CategoryConfidence: .9, Priority: classify.ForInfo, Attention: .05, NeedsAttention: true},
 		},
 		"not worth showing bounds the attention": {
 			[]cascade.Reply{reply(cascade.T1, true, map[string]string{"show": "N", "kind": "B"}, .9)},
-			classify.Prediction{Act: classify.FYI, ActConfidence: .5, Category: classify.Primary, CategoryConfidence: .6, Priority: classify.ForInfo, Attention: .1},
+			classify.Prediction{Act: classify.FYI, ActConfidence: .5, Category: classify.Primary, CategoryConfidence: .6, Priority: classify.ForInfo, Attention: .1, NeedsAttention: true},
 		},
 		"worth showing raises no confidence": {
 			[]cascade.Reply{reply(cascade.T1, true, map[string]string{"show": "Y", "kind": "D"}, .9)},
