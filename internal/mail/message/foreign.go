@@ -35,7 +35,7 @@ func Foreign(text string) bool {
 		words, known := 0, false
 		for word := range wordsOf(line) {
 			words++
-			known = known || ofFamiliar(word)
+			known = known || frequentIn(lined, word)
 		}
 		if words >= foreignLine && !known {
 			return true
@@ -81,22 +81,32 @@ func foreignCodes(word string) []uint8 {
 	return codes
 }
 
-// familiar holds the languages of the training mail.
-const familiar = "en de fr es"
-
-// ownLetters are the letters of these languages that English lacks.
-const ownLetters = "äöüßàâæçèéêëîïôœùûÿáíñóúªº"
+const (
+	// familiar holds the languages of the training mail.
+	familiar = "en de fr es it pl pt ja"
+	// lined holds the languages whose lines are detected by counts of words
+	// alone.
+	lined = "en de fr es"
+	// ownLetters are the letters of familiar languages that English lacks.
+	ownLetters = "äöüßàâæçèéêëîïôœùûÿáíñóúªºìòąćęłńśźżãõ"
+	// japaneseShare is the least share of Japanese letters in Japanese text,
+	// which has words in Latin letters.
+	japaneseShare = 3
+)
 
 // Familiar reports whether a text is in a language of the training mail, by its
 // letters and most frequent words. A short text is familiar unless it has other
 // letters.
 func Familiar(text string) bool {
-	total, known, others, latin, letters := 0, 0, 0, 0, 0
+	total, known, others, latin, japanese, letters := 0, 0, 0, 0, 0, 0
 	for word := range wordsOf(text) {
 		total++
 		other := false
 		for _, r := range word {
 			letters++
+			if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー' {
+				japanese++
+			}
 			if unicode.Is(unicode.Latin, r) {
 				latin++
 				other = other || r >= 0x80 && !strings.ContainsRune(ownLetters, r)
@@ -105,24 +115,33 @@ func Familiar(text string) bool {
 		if other {
 			others++
 		}
-		if ofFamiliar(word) {
+		if frequentIn(familiar, word) {
 			known++
 		}
 	}
+	code := language(text)
 	switch {
-	case latin*2 < letters, others > 1 && others > known, !strings.Contains(familiar, language(text)):
+	case japanese*japaneseShare >= letters && japanese > 0:
+		return japanese+latin == letters && strings.ContainsFunc(text, kana)
+	case latin*2 < letters, others > 1 && others > known, !strings.Contains(familiar, code):
 		return false
+	case code != "" && !strings.Contains(lined, code):
+		// Few of the frequent words of these languages are listed.
+		return true
 	}
 	return total < familiarWords || known*familiarShare >= total
 }
 
-// ofFamiliar reports whether a word is frequent in a familiar language, and not
-// a short word of many languages.
-func ofFamiliar(word string) bool {
+// kana reports whether a letter is one that only Japanese has.
+func kana(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) }
+
+// frequentIn reports whether a word is frequent in one of some languages, and
+// not a short word of many.
+func frequentIn(languages, word string) bool {
 	if len(word) < 2 || strings.Contains(" do la na no se si so to ya za ", " "+word+" ") {
 		return false
 	}
-	return slices.ContainsFunc(commonWords[word], func(code uint8) bool { return strings.Contains(familiar, languageCodes[2*code:2*code+2]) })
+	return slices.ContainsFunc(commonWords[word], func(code uint8) bool { return strings.Contains(languages, languageCodes[2*code:2*code+2]) })
 }
 
 func wordsOf(text string) func(func(string) bool) {

@@ -14,6 +14,7 @@ func (v vocabulary) facts(c *collector, subject, body []word, m *message.Message
 	v.groups(c, spaceFact, subject, 1)
 	v.groups(c, spaceFact, body, 2)
 	v.groups(c, spaceFact, body[:min(len(body), maxStartWords)], 3)
+	v.pairs(c, subject, body)
 	amounts(c, subject, body)
 	sender(c, m, about)
 	recipients(c, m, about)

@@ -11,7 +11,7 @@ import (
 
 // version is the version of the mapping from features to buckets. Weights and
 // stored corrections of another version are unusable.
-const version = 1
+const version = 2
 
 const (
 	bucketBits = 17
@@ -189,6 +189,11 @@ func (v vocabulary) clauses(c *collector, text string) {
 
 // ending returns the final mark of a sentence.
 func ending(text string) uint64 {
+	for full, plain := range map[string]uint64{"？": '?', "！": '!', "。": '.'} {
+		if strings.HasSuffix(text, full) {
+			return plain
+		}
+	}
 	for i := len(text) - 1; i >= 0; i-- {
 		switch text[i] {
 		case ' ', '"', '\'', ')', '\n', '\r', '\t':

@@ -3,6 +3,7 @@ package classify
 import (
 	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of the sentences that are classified as requests.
@@ -30,10 +31,14 @@ func sentences(text string) iter.Seq[string] {
 			if !ends(text, i) {
 				continue
 			}
-			if !emit(text[start : i+1]) {
+			end := i + 1
+			if text[i] >= utf8.RuneSelf {
+				end = i + len("。")
+			}
+			if !emit(text[start:end]) {
 				return
 			}
-			start = i + 1
+			start = end
 		}
 		emit(text[start:])
 	}
@@ -41,6 +46,9 @@ func sentences(text string) iter.Seq[string] {
 
 // ends reports whether a sentence ends with the byte at i.
 func ends(text string, i int) bool {
+	if full := text[i:]; strings.HasPrefix(full, "。") || strings.HasPrefix(full, "？") || strings.HasPrefix(full, "！") {
+		return true
+	}
 	next := byte('\n')
 	if i+1 < len(text) {
 		next = text[i+1]

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -36,16 +37,35 @@ func (v vocabulary) words(text string, limit int) []word {
 	for i := 0; i < len(text) && len(out) < limit; {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		switch {
+		case r == '時' && len(out) > 0 && out[len(out)-1].hash == tokenNumber:
+			out[len(out)-1].hash = tokenTime
+		case unspaced(r):
+			next, width := utf8.DecodeRuneInString(text[i+size:])
+			if unspaced(next) {
+				out = append(out, word{hash: runePair(r, next)})
+				if after, _ := utf8.DecodeRuneInString(text[i+size+width:]); !unspaced(after) {
+					size += width
+				}
+			} else {
+				out = append(out, word{hash: runePair(r, 0)})
+			}
 		case inWord(r):
 			w, end := scan(text, i)
-			out = append(out, w)
+			switch n := len(out); {
+			case n > 0 && out[n-1].hash == tokenNumber && clock(text[i:end]):
+				out[n-1].hash = tokenTime
+			case text[i] <= '9' && isDigit(text[i]) && clock(strings.TrimLeft(text[i:end], "0123456789:.")):
+				out = append(out, word{hash: tokenTime})
+			default:
+				out = append(out, w)
+			}
 			i = end
 			continue
-		case r == '?':
+		case r == '?' || r == '？':
 			out = append(out, word{hash: tokenQuestion})
-		case r == '!':
+		case r == '!' || r == '！':
 			out = append(out, word{hash: tokenExclamation})
-		case (r == '$' || r == '€' || r == '£') && i+size < len(text) && isDigit(text[i+size]):
+		case (r == '$' || r == '€' || r == '£' || r == '¥') && i+size < len(text) && isDigit(text[i+size]):
 			_, end := scan(text, i+size)
 			out = append(out, word{hash: tokenMoney})
 			i = end
@@ -56,6 +76,26 @@ func (v vocabulary) words(text string, limit int) []word {
 		i += size
 	}
 	return out
+}
+
+// unspaced reports whether a letter is of a script without spaces between
+// words. Pairs of such letters stand for words.
+func unspaced(r rune) bool {
+	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
+}
+
+func runePair(first, second rune) uint64 { return mix(uint64(first)<<32 | uint64(second)) }
+
+// clock reports whether a word after a number makes it a time of day.
+func clock(word string) bool {
+	if len(word) > 6 {
+		return false
+	}
+	switch strings.ToLower(word) {
+	case "am", "pm", "a.m", "p.m", "h", "hrs", "uhr", "heures", "horas", "ore", "o'clock":
+		return true
+	}
+	return false
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
@@ -87,7 +127,7 @@ func scan(text string, i int) (word, int) {
 	start := i
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if !inWord(r) {
+		if !inWord(r) || unspaced(r) {
 			next := i + size
 			if size != 1 || !inner(text[i]) || !continues(text, next, s) {
 				break

@@ -49,11 +49,11 @@ func Untuned() Config {
 // Untuned where cross-validation on the labelled sets was better.
 func Defaults() Config {
 	c := Untuned()
-	c.Scale.Characters, c.Scale.Fact = 0, 0.4
+	c.Scale.Characters, c.Scale.Fact = 0, 0.55
 	c.Mail.Rate = 0.2
 	c.Sentence = Descent{Rate: 0.1, Decay: 1e-3, Epochs: 12}
 	c.Weights[corpus.NameTraining] = 0.5
-	c.UrgentRecall = 0.88
+	c.UrgentRecall = 0.92
 	return c
 }
 

@@ -2,6 +2,7 @@ package classify
 
 import (
 	_ "embed" // the groups of words
+	"slices"
 	"strings"
 )
 
@@ -26,11 +27,15 @@ func newVocabulary(scale Scale) vocabulary {
 	v := vocabulary{scale: scale, groupsOf: map[uint64]uint64{}, begins: map[uint64]bool{}}
 	for line := range strings.Lines(groupsText) {
 		name, phrases, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok || strings.HasPrefix(name, "#") || len(v.names) == maxGroups {
+		if !ok || strings.HasPrefix(name, "#") {
 			continue
 		}
-		bit := uint64(1) << len(v.names)
-		v.names = append(v.names, name)
+		at := slices.Index(v.names, name)
+		if at < 0 {
+			at = len(v.names)
+			v.names = append(v.names, name)
+		}
+		bit := uint64(1) << at
 		for phrase := range strings.SplitSeq(phrases, ",") {
 			words := v.words(phrase, 3)
 			if len(words) == 0 {
@@ -75,6 +80,28 @@ func (v vocabulary) countAt(words []word, counts *[maxGroups]int) {
 				counts[bit]++
 			}
 			set >>= 1
+		}
+	}
+}
+
+// together are the groups of which every two that occur in a message make a
+// feature: a time limit with a loss is another thing than each alone.
+func together() []string {
+	return []string{"urgency", "harm", "today", "deadline", "ask", "inform", "market", "private", "wait", "lose", "propose", "amend"}
+}
+
+// pairs adds a feature for every two groups that occur together.
+func (v vocabulary) pairs(c *collector, subject, body []word) {
+	s, b := v.count(subject), v.count(body)
+	var at []int
+	for _, name := range together() {
+		if bit := slices.Index(v.names, name); bit >= 0 && s[bit]+b[bit] > 0 {
+			at = append(at, bit)
+		}
+	}
+	for i, first := range at {
+		for _, second := range at[:i] {
+			c.add(spaceFact, mix(uint64(first)<<40|uint64(second)<<32|1))
 		}
 	}
 }

@@ -71,9 +71,10 @@ const (
 type Folders struct {
 	// Training is the folder of the project's own training examples.
 	Training fs.FS
-	// Labelled is a folder of labelled sets, SpamAssassin the npm package of that
-	// corpus. Either may be nil.
-	Labelled, SpamAssassin fs.FS
+	// Languages and Lures are the project's own sets of mail in eight languages
+	// and of lures. Labelled is a folder of labelled sets, SpamAssassin the npm
+	// package of that corpus. Each may be nil.
+	Languages, Lures, Labelled, SpamAssassin fs.FS
 }
 
 // Sources reads all present sets, and names those that the given folders lack.
@@ -86,7 +87,7 @@ func (f Folders) Sources() (sources []Source, absent []string, err error) {
 	for _, set := range []struct {
 		read  func(fs.FS) (Source, error)
 		files fs.FS
-	}{{SpamAssassin, f.SpamAssassin}, {Messages, f.Labelled}, {Phishing, f.Labelled}, {Requests, f.Labelled}} {
+	}{{ownSet(NameLanguages), f.Languages}, {ownSet(NameLures), f.Lures}, {SpamAssassin, f.SpamAssassin}, {Messages, f.Labelled}, {Phishing, f.Labelled}, {Requests, f.Labelled}} {
 		if set.files == nil {
 			continue
 		}

@@ -62,6 +62,39 @@ func Own(files fs.FS, name string) (Source, error) {
 	return source, nil
 }
 
+// OwnSet reads one of the project's own sets for evaluation, whose accounts are
+// in context.json. The owner of an example is the first address of its account.
+func OwnSet(files fs.FS, name string) (Source, error) {
+	source, err := Own(files, name)
+	if err != nil {
+		return source, err
+	}
+	var contexts struct {
+		Owners map[string]struct {
+			Addresses []string `json:"addresses"`
+		} `json:"owners"`
+	}
+	data, err := fs.ReadFile(files, "context.json")
+	if err == nil {
+		err = json.Unmarshal(data, &contexts)
+	}
+	if err != nil {
+		return source, fmt.Errorf("read context.json of the set %s: %w", name, err)
+	}
+	for i, e := range source.Examples {
+		addresses := contexts.Owners[e.Owner].Addresses
+		if len(addresses) == 0 {
+			return source, fmt.Errorf("message %s of the set %s has an owner that context.json does not know", e.ID, name)
+		}
+		source.Examples[i].Owner = addresses[0]
+	}
+	return source, nil
+}
+
+func ownSet(name string) func(fs.FS) (Source, error) {
+	return func(files fs.FS) (Source, error) { return OwnSet(files, name) }
+}
+
 func parseOwn(line []byte) (Example, error) {
 	var o own
 	if err := json.Unmarshal(line, &o); err != nil {

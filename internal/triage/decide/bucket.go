@@ -95,10 +95,12 @@ func (s *state) fromPriority() {
 	case (needsOwner(priority) && alike || priority == classify.Personal || p.NeedsAttention) && now == Archived:
 		s.put(Informational, "priority", "its words may ask for attention: it is not archived")
 	case needsOwner(priority) && alike:
-	case priority == classify.Urgent:
+	case priority == classify.Urgent || p.Urgent && !alike:
 		s.put(Urgent, "priority", "its words are urgent")
 	case priority == classify.NeedsResponse && !now.NeedsOwner():
 		s.put(Actionable, "priority", "its words need a response")
+	case s.attention() >= waitsFrom && !alike && priority != classify.Promotional && !now.NeedsOwner():
+		s.put(Actionable, "priority", "its words ask for attention")
 	case priority == classify.Promotional && now.NeedsOwner():
 		s.put(Informational, "priority", "its words promote something")
 	case priority == classify.Promotional && s.row.sold && !p.NeedsAttention:
@@ -109,6 +111,10 @@ func (s *state) fromPriority() {
 }
 
 func isMuted(f Facts) bool { return f.Sender.Muted || listed(f.Headers.From, f.Settings.Muted) }
+
+// waitsFrom is the score of the need for attention from which a message waits
+// for its owner, whatever its act. It was chosen by cross-validation.
+const waitsFrom = 0.35
 
 // Default thresholds of confidence. Starting values.
 const (

@@ -136,10 +136,10 @@ func addressed(f Facts) bool {
 const bulkNeed = 3
 
 // mayNeedOwner reports whether bulk mail may need its owner: it is addressed to
-// the owner, it went to a group and names the owner in its text, or there are
-// other signs.
+// the owner, names the owner in its text, is of a sender or a list that the
+// owner answers, or there are other signs.
 func mayNeedOwner(f Facts) bool {
-	return addressed(f) || f.Headers.Group && f.Signals.Named || f.Signals.Sums[signal.Need] >= bulkNeed
+	return addressed(f) || f.Signals.Named || f.Sender.Replied > 0 || f.List.Replied > 0 || f.Signals.Sums[signal.Need] >= bulkNeed
 }
 
 func isTransactional(f Facts) bool { return isMachine(f) || readsTransactional(f) }

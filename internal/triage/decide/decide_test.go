@@ -314,6 +314,18 @@ func TestDecide(t *testing.T) {
 			f.Headers.Group, f.Signals.Named, f.Signals.Keeps = true, true, signal.KeepsWords
 			f.Prediction.Act, f.Prediction.Priority, f.Prediction.NeedsAttention, f.Prediction.Attention = classify.Request, classify.NeedsResponse, true, 0.9
 		}, result{decide.Newsletters, decide.Actionable, decide.L5, asked(decide.Label)}},
+		"a request by bulk mail that names its owner waits for them": {newsletter(), func(f *decide.Facts) {
+			f.Signals.Named, f.Signals.Keeps = true, signal.KeepsWords
+			f.Prediction.Act, f.Prediction.Priority, f.Prediction.NeedsAttention, f.Prediction.Attention = classify.Request, classify.NeedsResponse, true, 0.9
+		}, result{decide.Newsletters, decide.Actionable, decide.L5, asked(decide.Label)}},
+		"a request by bulk mail of a sender whom its owner answers waits": {newsletter(), func(f *decide.Facts) {
+			f.Sender.Replied, f.Signals.Keeps = 2, signal.KeepsWords
+			f.Prediction.Act, f.Prediction.Priority, f.Prediction.NeedsAttention, f.Prediction.Attention = classify.Request, classify.NeedsResponse, true, 0.9
+		}, result{decide.Newsletters, decide.Actionable, decide.L5, asked(decide.Label)}},
+		"a request by other bulk mail is shown": {newsletter(), func(f *decide.Facts) {
+			f.Signals.Keeps = signal.KeepsWords
+			f.Prediction.Act, f.Prediction.Priority, f.Prediction.NeedsAttention, f.Prediction.Attention = classify.Request, classify.NeedsResponse, true, 0.9
+		}, result{decide.Newsletters, decide.Informational, decide.L4, asked(decide.Label)}},
 		"a request to a group of colleagues with its owner in To waits": {colleague(), func(f *decide.Facts) {
 			f.Headers.Group, f.Headers.ListUnsubscribe, f.Headers.To = true, true, []string{"team@example.org", "ana@example.org"}
 		}, result{decide.Newsletters, decide.Actionable, decide.L5, alone(decide.Label, decide.Draft)}},
@@ -409,5 +421,30 @@ func TestDecide(t *testing.T) {
 				t.Errorf("Decide() (-want +got):\n%s\ntrace: %v", diff, d.Trace)
 			}
 		})
+	}
+}
+
+// TestCutsChooseTheBucket checks that a message over the cut of urgency is
+// urgent, and one with a high need for attention waits, whatever its likeliest
+// priority.
+func TestCutsChooseTheBucket(t *testing.T) {
+	t.Parallel()
+	f := decide.Facts{
+		Headers: decide.Headers{From: []string{"ana@partner.example"}, To: []string{"owner@example.org"}}, Folder: mailbox.UseInbox,
+		Prediction: classify.Prediction{
+			Act: classify.FYI, ActConfidence: .9, Category: classify.Primary, CategoryConfidence: .9, Priority: classify.ForInfo,
+			Attention: .2, NeedsAttention: true,
+		},
+		Settings: decide.Settings{Addresses: []string{"owner@example.org"}},
+	}
+	for _, test := range []struct {
+		urgent    bool
+		attention float64
+		want      decide.Bucket
+	}{{false, .2, decide.Informational}, {false, .4, decide.Actionable}, {true, .2, decide.Urgent}} {
+		f.Prediction.Urgent, f.Prediction.Attention = test.urgent, test.attention
+		if got := decide.Decide(f).Bucket; got != test.want {
+			t.Errorf("over the cut of urgency: %v, need for attention %v: the bucket is %s, want %s", test.urgent, test.attention, got, test.want)
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
@@ -49,12 +48,8 @@ func (r *run) askedSets() []set {
 		own.add(e, j, facts)
 	}
 	for _, e := range limited(r.messages.Examples, r.Limit) {
-		m, about, found := classify.Read(e)
-		p := r.cold.Predict(r.cold.Features(m, about, found))
-		mail.add(e, judged{labels: e.Labels, message: m, signals: found, prediction: p}, decide.Facts{
-			Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found, Prediction: p,
-			Settings: decide.Settings{Addresses: about.Addresses, Domains: about.Domains},
-		})
+		j, facts := unknown(r.cold, e)
+		mail.add(e, j, facts)
 	}
 	return slices.DeleteFunc([]set{own, mail}, func(s set) bool { return len(s.examples) == 0 })
 }

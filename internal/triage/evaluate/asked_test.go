@@ -39,7 +39,7 @@ var plainSubject = regexp.MustCompile(`^[A-Za-z0-9 ,.:?!-]{4,150}$`)
 // distinct subjects, each with two subjects.
 func newScholar(t *testing.T, errs func(string) bool) (*noisyModel, fstest.MapFS) {
 	t.Helper()
-	s, files := noisyOf(t, fixtureFolder, errs)
+	s, files := noisyOf(t, fixtureFolder, errs, "", "Once more, ")
 	known, err := os.ReadFile(fixtureFolder + "/context.json")
 	if err != nil {
 		t.Fatal(err)
@@ -48,12 +48,14 @@ func newScholar(t *testing.T, errs func(string) bool) (*noisyModel, fstest.MapFS
 	return s, files
 }
 
-func noisyOf(t *testing.T, folder string, errs func(string) bool) (*noisyModel, fstest.MapFS) {
+// noisyOf returns a model and the messages of a folder, each with every prefix
+// before its subject.
+func noisyOf(t *testing.T, folder string, errs func(string) bool, prefixes ...string) (*noisyModel, fstest.MapFS) {
 	t.Helper()
 	s := &noisyModel{labels: map[string]labels{}, errs: errs, acts: map[string]bool{}}
 	var lines bytes.Buffer
 	for _, l := range readLabelled(t, folder) {
-		for _, before := range []string{"", "Once more, "} {
+		for _, before := range prefixes {
 			raw := strings.Replace(l.Raw, "\nSubject: ", "\nSubject: "+before, 1)
 			m, err := mail.ReadMessage(strings.NewReader(raw))
 			if err != nil {

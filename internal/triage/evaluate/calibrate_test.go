@@ -16,7 +16,7 @@ import (
 // its calibration, on held-out messages.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
-	s, files := noisyOf(t, trainingFolder, sometimes(3))
+	s, files := noisyOf(t, trainingFolder, sometimes(3), "")
 	b := backend(t, "test", modeltest.New(t, modeltest.Config{Answer: s.answer}))
 	o := options(t)
 	o.Training = files

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
@@ -22,6 +23,9 @@ type Options struct {
 	// Fixture is the folder of the project's own fixture, Training that of its
 	// own training examples.
 	Fixture, Training fs.FS
+	// Languages and Lures are the folders of the project's own sets of mail in
+	// eight languages and of lures. Either may be nil.
+	Languages, Lures fs.FS
 	// Corpus is a folder of labelled sets, SpamAssassin the npm package of that
 	// corpus. Either may be nil.
 	Corpus, SpamAssassin fs.FS
@@ -43,6 +47,9 @@ type Options struct {
 	// Repeat asks everything again, and packs in another order, to measure the
 	// stability of answers.
 	Repeat bool
+	// Locked evaluates the locked thirds alone. Each run is recorded: another
+	// look at them after a change is no longer a first look.
+	Locked bool
 	// Progress is called with reports of progress; it may be nil.
 	Progress func(string)
 }
@@ -54,6 +61,9 @@ type Mode string
 const (
 	Cold           Mode = "cold"
 	CrossValidated Mode = "cross-validated"
+	// LockedThird figures are of the locked thirds, with models that were
+	// trained and tuned on the others.
+	LockedThird Mode = "locked third"
 	// Tuned figures are of rules that were changed after inspecting the set.
 	Tuned Mode = "tuned"
 	// Rules figures are of rules without any training.
@@ -91,6 +101,8 @@ type run struct {
 	sources   []corpus.Source
 	cold      *classify.Model
 	own       fixture
+	languages fixture
+	lures     fixture
 	messages  corpus.Source
 	phishing  corpus.Source
 	sentences corpus.Source
@@ -106,10 +118,13 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		return Report{}, err
 	}
 	steps := []func(context.Context) error{
-		r.trainCold, r.evaluateFixture, r.evaluateMessages, r.evaluatePhishing, r.evaluateRequests, r.evaluateStripping,
+		r.trainCold, r.evaluateFixture, r.evaluateMessages, r.evaluatePhishing, r.evaluateSets, r.evaluateRequests, r.evaluateStripping,
 		r.evaluateInjection, r.evaluateLatency,
 	}
-	if len(r.Backends) > 0 {
+	switch {
+	case r.Locked:
+		steps = []func(context.Context) error{r.trainCold, r.evaluateLocked}
+	case len(r.Backends) > 0:
 		steps = []func(context.Context) error{r.trainCold, r.evaluateBackends}
 	}
 	for _, step := range steps {
@@ -126,34 +141,50 @@ func Run(ctx context.Context, options Options) (Report, error) {
 // read reads all present sets.
 func (r *run) read() error {
 	var err error
-	if r.own, err = readFixture(r.Fixture); err != nil {
-		return err
+	for _, set := range []struct {
+		to    *fixture
+		files fs.FS
+		name  string
+	}{{&r.own, r.Fixture, corpus.NameFixture}, {&r.languages, r.Languages, corpus.NameLanguages}, {&r.lures, r.Lures, corpus.NameLures}} {
+		if set.files == nil {
+			continue
+		}
+		if *set.to, err = readFixture(set.files, set.name); err != nil {
+			return err
+		}
 	}
 	r.sources, r.report.Absent, err = corpus.Folders{
-		Training: r.Training, Labelled: r.Corpus, SpamAssassin: r.SpamAssassin,
+		Training: r.Training, Languages: r.Languages, Lures: r.Lures, Labelled: r.Corpus, SpamAssassin: r.SpamAssassin,
 	}.Sources()
-	// Locked examples are neither measured nor used for training.
-	r.own.source = r.own.source.Open()
+	if err != nil {
+		return err
+	}
+	part := corpus.Source.Open
+	if r.Locked {
+		part = corpus.Source.LockedPart
+	}
+	// Locked examples are never used for training, and measured only on demand.
+	whole := slices.Clone(r.sources)
 	for i := range r.sources {
 		r.sources[i] = r.sources[i].Open()
 	}
-	r.messages, r.phishing, r.sentences = r.source(corpus.NameMessages), r.source(corpus.NamePhishing), r.source(corpus.NameRequests)
-	return err
-}
-
-// source returns the source of a name; without examples if it is missing.
-func (r *run) source(name string) corpus.Source {
-	for _, s := range r.sources {
-		if s.Name == name {
-			return s
-		}
+	for _, own := range []*fixture{&r.own, &r.languages, &r.lures} {
+		own.source = part(own.source)
 	}
-	return corpus.Source{Name: name}
+	source := func(name string) corpus.Source {
+		at := slices.IndexFunc(whole, func(s corpus.Source) bool { return s.Name == name })
+		if at < 0 {
+			return corpus.Source{Name: name}
+		}
+		return part(whole[at])
+	}
+	r.messages, r.phishing, r.sentences = source(corpus.NameMessages), source(corpus.NamePhishing), source(corpus.NameRequests)
+	return nil
 }
 
 // labelled reports whether a source is one of the sets that are evaluated.
 func (r *run) labelled(source string) bool {
-	return source == r.messages.Name || source == r.phishing.Name || source == r.sentences.Name
+	return slices.Contains([]string{corpus.NameMessages, corpus.NamePhishing, corpus.NameRequests, corpus.NameLanguages, corpus.NameLures}, source)
 }
 
 // trainCold trains on everything except the evaluated sets.

@@ -278,6 +278,36 @@ func TestLockedExamplesAreNotSeen(t *testing.T) {
 	}
 }
 
+// TestLockedThird checks that a run over the locked thirds measures exactly
+// these, with intervals that hold the figures.
+func TestLockedThird(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	o.Corpus, o.Locked = corpusFiles(), true
+
+	got, err := evaluate.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for set, want := range map[string]int{"fixture": 3, corpus.NameMessages: 3, corpus.NameRequests: 7} {
+		for _, mode := range []evaluate.Mode{evaluate.Cold, evaluate.LockedThird} {
+			s, ok := section(got, set, mode)
+			if !ok || s.Examples != want {
+				t.Errorf("%s, %s has %d examples, want %d", set, mode, s.Examples, want)
+			}
+			for _, f := range s.Figures {
+				if f.Low > f.High || f.Of == 0 {
+					t.Errorf("%s, %s: %+v has no interval", set, mode, f)
+				}
+			}
+		}
+	}
+	if len(got.Sections) != 8 {
+		t.Errorf("the report has %d sections, want two each of four sets", len(got.Sections))
+	}
+}
+
 func TestReportListsAbsentSets(t *testing.T) {
 	t.Parallel()
 	o := options(t)

@@ -49,26 +49,19 @@ type correspondent struct {
 	Replied  int    `json:"replied"`
 }
 
-func readFixture(files fs.FS) (fixture, error) {
+// readFixture reads a set of the project's own.
+func readFixture(files fs.FS, name string) (fixture, error) {
 	var out fixture
 	var err error
-	if out.source, err = corpus.Own(files, corpus.NameFixture); err != nil {
+	if out.source, err = corpus.OwnSet(files, name); err != nil {
 		return out, err
 	}
 	data, err := fs.ReadFile(files, "context.json")
+	if err == nil {
+		err = json.Unmarshal(data, &out.contexts)
+	}
 	if err != nil {
-		return out, fmt.Errorf("read the fixture: %w", err)
-	}
-	if err := json.Unmarshal(data, &out.contexts); err != nil {
-		return out, fmt.Errorf("read context.json of the fixture: %w", err)
-	}
-	for i, e := range out.source.Examples {
-		owner, ok := out.contexts.Owners[e.Owner]
-		if !ok || len(owner.Addresses) == 0 {
-			return out, fmt.Errorf("the fixture's message %s has an owner that context.json does not know", e.ID)
-		}
-		// The accounts know their addresses; a model is shown the first one.
-		out.source.Examples[i].Owner = owner.Addresses[0]
+		return out, fmt.Errorf("read context.json of the set %s: %w", name, err)
 	}
 	return out, nil
 }
@@ -110,9 +103,19 @@ func (c contexts) about(m *message.Message, a account) signal.Context {
 
 // judge runs all of triage on a message of the fixture, in the context of its
 // account.
-func (f fixture) judge(m *classify.Model, e corpus.Example) (judged, decide.Decision) {
+func (f fixture) judge(m *classify.Model, e corpus.Example) judged {
 	j, facts := f.facts(m, e)
-	return j, decide.Decide(facts)
+	j.decision = decide.Decide(facts)
+	return j
+}
+
+// judgeAll judges all messages of the set.
+func (f fixture) judgeAll(m *classify.Model) []judged {
+	out := make([]judged, 0, len(f.source.Examples))
+	for _, e := range f.source.Examples {
+		out = append(out, f.judge(m, e))
+	}
+	return out
 }
 
 // facts runs the rules and the model on a message of the fixture, in the
@@ -122,7 +125,9 @@ func (f fixture) facts(m *classify.Model, e corpus.Example) (judged, decide.Fact
 	account := f.contexts.owner(e.Owner)
 	about := f.contexts.about(msg, account)
 	found := signal.Find(msg, about)
-	j := judged{labels: e.Labels, message: msg, signals: found, prediction: m.Predict(m.Features(msg, about, found))}
+	p := m.Predict(m.Features(msg, about, found))
+	found = found.WithModel(p.Phishing)
+	j := judged{id: e.ID, labels: e.Labels, message: msg, signals: found, prediction: p}
 	return j, decide.Facts{
 		Headers: decide.HeadersOf(msg), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
 		Prediction: j.prediction, Sender: about.Sender, List: about.List,
@@ -140,8 +145,9 @@ func (r *run) evaluateFixture(context.Context) error {
 	wanted := map[cascade.Tier]*share{cascade.T1: {}, cascade.T2a: {}}
 	perCohort := map[string]*[2]share{}
 	for _, e := range r.own.source.Examples {
-		j, decision := r.own.judge(r.cold, e)
+		j := r.own.judge(r.cold, e)
 		all = append(all, j)
+		decision := j.decision
 		cohort.add(string(decision.Cohort) == e.Labels.Cohort)
 		bucket.add(string(decision.Bucket) == e.Labels.Bucket)
 		moved := slices.ContainsFunc(decision.Wants, func(w decide.Want) bool { return w.Action == decide.Archive && !w.Confirm })

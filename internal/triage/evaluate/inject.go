@@ -139,6 +139,7 @@ func (r *run) handle(subject, body string) handled {
 	}
 	found := signal.Find(m, about)
 	prediction := r.cold.Predict(r.cold.Features(m, about, found))
+	found = found.WithModel(prediction.Phishing)
 	levels := map[decide.Cohort]decide.Level{}
 	for _, c := range decide.Cohorts() {
 		levels[c] = decide.L3

@@ -44,6 +44,7 @@ func fold(id string, seed, folds int) int {
 type crossValidated struct {
 	messages, phishing []judged
 	requests           found
+	sets               judgedSets
 }
 
 func (r *run) crossValidateAll(ctx context.Context) (crossValidated, error) {
@@ -51,6 +52,8 @@ func (r *run) crossValidateAll(ctx context.Context) (crossValidated, error) {
 	err := r.crossValidate(ctx, func(m *classify.Model, held func(corpus.Example) bool) {
 		out.messages = append(out.messages, judgeAll(m, r.messages.Subset(held))...)
 		out.phishing = append(out.phishing, judgeAll(m, r.phishing.Subset(held))...)
+		out.sets.languages = append(out.sets.languages, r.languages.subset(held).judgeAll(m)...)
+		out.sets.lures = append(out.sets.lures, r.lures.subset(held).judgeAll(m)...)
 		for _, e := range r.sentences.Subset(held).Examples {
 			out.requests.add(m.Requests(e.Sentence), *e.Labels.Request)
 		}
@@ -83,16 +86,28 @@ func withPublished(figures []Figure) []Figure {
 	return figures
 }
 
+// aims are the aims of the shipped models, coldAims those of cold ones.
+func aims() map[string]float64 {
+	return map[string]float64{
+		"exact": .86, "within one": .94, "attention (over its cut) recall": .97, "attention (over its cut) precision": .72,
+		"urgent (by the bucket) recall": .95, "urgent (by the bucket) precision": .65, "personal recall": .75,
+	}
+}
+
+func coldAims() map[string]float64 {
+	return map[string]float64{"within one": .85, "attention (over its cut) recall": .95, "urgent (by the bucket) recall": .80}
+}
+
 // evaluateMessages evaluates everything that is cross-validated, since the same
 // models serve all of it, and the cold figures for comparison.
 func (r *run) evaluateMessages(ctx context.Context) error {
-	if len(r.messages.Examples)+len(r.phishing.Examples)+len(r.sentences.Examples) == 0 {
+	if len(r.messages.Examples)+len(r.phishing.Examples)+len(r.sentences.Examples)+len(r.languages.source.Examples)+len(r.lures.source.Examples) == 0 {
 		return nil
 	}
 	if n := len(r.messages.Examples); n > 0 {
 		all := judgeAll(r.cold, r.messages)
 		figures := append(priorities(all, 1), others(all, 1)...)
-		r.add(Section{Set: r.messages.Name, Mode: Cold, Examples: n, Figures: withPublished(aim(figures, map[string]float64{"within one": .80}))})
+		r.add(Section{Set: r.messages.Name, Mode: Cold, Examples: n, Figures: withPublished(aim(figures, coldAims()))})
 	}
 	crossed, err := r.crossValidateAll(ctx)
 	if err != nil {
@@ -101,10 +116,7 @@ func (r *run) evaluateMessages(ctx context.Context) error {
 	r.crossed = crossed
 	if n := len(r.messages.Examples); n > 0 {
 		figures := append(priorities(crossed.messages, r.Seeds), others(crossed.messages, r.Seeds)...)
-		r.add(Section{Set: r.messages.Name, Mode: CrossValidated, Examples: n, Figures: aim(figures, map[string]float64{
-			"within one": .92, "exact": .84, "attention (over its cut) recall": .95,
-			"urgent (over its cut) recall": .90, "urgent (over its cut) precision": .60,
-		})})
+		r.add(Section{Set: r.messages.Name, Mode: CrossValidated, Examples: n, Figures: aim(figures, aims())})
 	}
 	return nil
 }
@@ -144,7 +156,7 @@ func (r *run) evaluateRequests(context.Context) error {
 	}{{Cold, cold, 1}, {CrossValidated, r.crossed.requests, r.Seeds}} {
 		figures := append(of.found.figures("request", of.repeats), of.found.accuracy().figure("accuracy", of.repeats))
 		r.add(Section{
-			Set: r.sentences.Name, Mode: of.mode, Examples: n, Figures: aim(figures, map[string]float64{"request F1": .82}),
+			Set: r.sentences.Name, Mode: of.mode, Examples: n, Figures: aim(figures, map[string]float64{"request F1": .80}),
 			Note: "the kinds of features of sentences were chosen by cross-validation on this set, also for the cold figures",
 		})
 	}

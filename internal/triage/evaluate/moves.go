@@ -52,13 +52,15 @@ func (r *run) sent(s senderKind, subject, body string) (*message.Message, decide
 		Authentication: signal.Authentication{SPF: signal.AuthPass, DKIM: signal.AuthPass, DMARC: signal.AuthPass, Aligned: true, ListAligned: true, Source: authenticate.FromHeader},
 	}
 	found := signal.Find(m, about)
+	p := r.cold.Predict(r.cold.Features(m, about, found))
+	found = found.WithModel(p.Phishing)
 	levels := map[decide.Cohort]decide.Level{}
 	for _, c := range decide.Cohorts() {
 		levels[c] = decide.L5
 	}
 	return m, decide.Facts{
 		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
-		Prediction: r.cold.Predict(r.cold.Features(m, about, found)), Sender: s.from, List: s.list,
+		Prediction: p, Sender: s.from, List: s.list,
 		Settings: decide.Settings{Addresses: about.Addresses, Domains: about.Domains, Levels: levels, Quarantine: true},
 	}
 }

@@ -201,6 +201,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	found := signal.Find(m.message, about)
 	features := c.reader.cfg.Model.Features(m.message, about, found)
 	prediction := c.reader.model.Predict(features)
+	found = found.WithModel(prediction.Phishing)
 	facts := decide.Facts{
 		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: in.OwnerReplied,

@@ -171,6 +171,23 @@ func Find(m *message.Message, about Context) Result {
 	return r
 }
 
+// modelPhishingOver is the probability of phishing over which the embedded
+// models count. An untrained model has exactly one half.
+const modelPhishingOver = 0.5
+
+// WithModel returns the result with the embedded models' probability of
+// phishing, which can set flags and clear none.
+func (r Result) WithModel(phishing float64) Result {
+	if !(phishing > modelPhishingOver) {
+		return r
+	}
+	rule := ruleByName()[ModelPhishing]
+	one := Symbol{Name: rule.Name, Axis: rule.Axis, Weight: rule.Weight, Identity: rule.Identity}
+	out := resultOf(append(slices.Clone(r.Symbols), one))
+	out.Code, out.Keeps, out.Named, out.Unfamiliar = r.Code, r.Keeps, r.Named, r.Unfamiliar
+	return out
+}
+
 // resultOf sums the weights and sets the flags. Flags depend only on positive
 // weights, so that no symbol can clear one.
 func resultOf(symbols []Symbol) Result {

@@ -1,6 +1,7 @@
 package signal_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -119,5 +120,28 @@ func TestEvidenceIsShortAndValid(t *testing.T) {
 	}
 	if !r.Has(signal.ListID) {
 		t.Error("List-Id was not found")
+	}
+}
+
+// TestModelSetsFlagsAndClearsNone checks that the models' probability flags a
+// first contact, and neither somebody known nor less than a half.
+func TestModelSetsFlagsAndClearsNone(t *testing.T) {
+	t.Parallel()
+	m := message.Parse([]byte("From: Some One <one@stranger.example>\r\nTo: o@north.example\r\nSubject: x\r\n\r\nSee the attached note.\r\n"))
+	first := signal.Find(m, signal.Context{})
+	known := signal.Find(m, signal.Context{Sender: signal.Sender{Received: 9, Sent: 2}})
+
+	for _, test := range []struct {
+		found       signal.Result
+		probability float64
+		want        bool
+	}{{first, .9, true}, {first, .51, true}, {first, .5, false}, {first, math.NaN(), false}, {known, .9, false}} {
+		if got := test.found.WithModel(test.probability); got.Phishing != test.want || got.Named != test.found.Named || got.Keeps != test.found.Keeps {
+			t.Errorf("WithModel(%v) of %v = %+v, want phishing %v", test.probability, test.found.Symbols, got, test.want)
+		}
+	}
+	flagged := signal.Result{Symbols: first.Symbols, Phishing: true, Suspicious: true}
+	if got := flagged.WithModel(0); !got.Phishing {
+		t.Error("a low probability cleared the flag")
 	}
 }

@@ -57,6 +57,7 @@ const (
 	Secrecy          = "SECRECY"
 	UrgencyWords     = "URGENCY_WORDS"
 	FirstContactLure = "FIRST_CONTACT_LURE"
+	ModelPhishing    = "MODEL_PHISHING"
 	// Bulk.
 	ListID          = "LIST_ID"
 	ListUnsubscribe = "LIST_UNSUBSCRIBE"
@@ -151,12 +152,13 @@ func Rules() []Rule {
 		{CredentialAsk, Risk, 1.5, false, "asks to log in, verify an account, or for a password or code"},
 		{PaymentAsk, Risk, 1.5, false, "asks to pay or to transfer money"},
 		{BankChange, Risk, 3, false, "announces other bank details"},
-		{GiftCardAsk, Risk, 3, false, "asks to buy gift cards"},
+		{GiftCardAsk, Risk, 4.5, false, "asks to buy gift cards"},
 		{AdvanceFee, Risk, 3, false, "promises a prize, an inheritance or a fund"},
 		{Extortion, Risk, 5, false, "threatens to publish something unless it is paid for"},
 		{Secrecy, Risk, 1, false, "asks to keep a request from others, or not to call"},
 		{UrgencyWords, Risk, 0.5, false, "sets a short time limit or threatens a loss"},
 		{FirstContactLure, Risk, 3, false, "first contact, urgency or secrecy, and credentials or payment asked for, together"},
+		{ModelPhishing, Risk, 5.5, true, "the embedded models find phishing more probable than not"},
 		{ListID, Bulk, 2, false, "List-Id"},
 		{ListUnsubscribe, Bulk, 2, false, "List-Unsubscribe"},
 		{OneClick, Bulk, 1, false, "List-Unsubscribe has an https address and List-Unsubscribe-Post is complete (RFC 8058)"},
