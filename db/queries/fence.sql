@@ -1,6 +1,6 @@
 -- name: FenceAskRecovery :exec
--- Records that a login asked for a recovery.
-UPDATE fence f SET recovery_by = session_user, recovery_at = now();
+-- Records who asked for a recovery.
+UPDATE fence f SET recovery_by = @by_actor, recovery_person = @person, recovery_at = now();
 
 -- name: FenceCountLost :exec
 -- Counts the lost calls whose actions this database does not have.
@@ -11,21 +11,24 @@ UPDATE fence f SET lost = (SELECT count(1) FROM lost_calls l WHERE NOT l.known A
 SELECT f.one FROM fence f FOR UPDATE;
 
 -- name: FenceRecover :one
--- Opens the fence for the present server, as a database of its own.
-UPDATE fence f
-SET database_id = gen_random_uuid(), recovered_from = f.database_id, epoch = f.epoch + 1, state = 'open', reason = '', detail = '',
-    system_id = s.system_id, database_oid = s.database_oid, timeline = s.timeline, started = s.started, changed_at = now(),
-    ask_from = now(), ask_until = sqlc.narg(ask_until)::timestamptz, recovery_by = '', recovery_at = NULL
-FROM server_identity() s
-RETURNING f.database_id;
+-- Opens a held fence, and returns the database's new id.
+SELECT recover_fence(sqlc.narg(ask_until)::timestamptz) AS database_id;
 
 -- name: FenceRecoveryPlan :one
 -- Counts what a recovery does: calls of class once that may have been made, those that
--- cannot have been because they are for later, all other actions on the schedule, and
--- approvals that may have been given.
+-- cannot have been because they are for later or were proposed while the database was
+-- held, all other actions on the schedule, and approvals that may have been given. The
+-- head of a tenant's chain is that of before.
+WITH head AS (
+    SELECT c.checkpoint_no, c.hash
+    FROM checkpoints c, fence f
+    WHERE c.tenant_id = @tenant_id AND c.created_at < f.changed_at
+    ORDER BY c.checkpoint_no DESC
+    LIMIT 1
+)
 SELECT
-    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR a.not_before IS NULL OR a.not_before <= now()))::bigint AS unsure,
-    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND a.not_before > now())::bigint AS later,
+    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR s.reached))::bigint AS unsure,
+    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND NOT s.reached)::bigint AS later,
     count(1) FILTER (WHERE a.effect <> 'once')::bigint AS repeatable,
     count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
@@ -34,11 +37,20 @@ SELECT
     (SELECT count(1) FROM workers w WHERE NOT w.ended)::bigint AS workers,
     (SELECT count(1) FROM workers w WHERE NOT w.ended AND NOT w.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,
-    coalesce((SELECT max(e.at) FROM events e WHERE NOT (e.kind = 'configured' AND e.items @> '[{"code": "held"}]')), '0001-01-01 00:00:00+00')::timestamptz AS newest,
+    coalesce((
+        SELECT max(e.at) FROM events e, fence f WHERE e.at < f.changed_at AND NOT (e.kind = 'configured' AND e.items @> '[{"code": "held"}]')
+    ), '0001-01-01 00:00:00+00')::timestamptz AS newest,
+    coalesce((SELECT h.checkpoint_no FROM head h), 0)::bigint AS checkpoint_no,
+    coalesce((SELECT encode(h.hash, 'hex') FROM head h), '')::text AS checkpoint_hash,
     (SELECT CASE WHEN f.recovery_at > now() - interval '1 hour' THEN f.recovery_by ELSE '' END FROM fence f)::text AS asked_by,
+    (SELECT f.recovery_person FROM fence f)::text AS asked_person,
+    only_tenant() AS only_tenant,
     session_user::text AS login
 FROM outbox o
-JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id;
+JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+CROSS JOIN LATERAL (
+    SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
+) s;
 
 -- name: FenceSet :one
 -- Changes the state of the fence. An open fence is that of the present server. A new

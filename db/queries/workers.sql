@@ -29,7 +29,3 @@ SELECT
     coalesce(bool_or(NOT w.ended AND w.epoch = f.epoch AND w.remembers), false)::boolean AS remembered
 FROM fence f
 JOIN workers w ON w.refuses = '';
-
--- name: WorkersEnd :exec
--- Ends all processes, for a recovery.
-UPDATE workers w SET ended = true;

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
@@ -15,35 +16,11 @@ import (
 
 // Plan is what a recovery finds and does.
 type Plan struct {
-	State    State     `json:"state"`
-	Reason   string    `json:"reason,omitzero"`
-	Detail   string    `json:"detail,omitzero"`
-	Database uuid.UUID `json:"database_id"`
-	// Newest is the time of the newest event: what came later is not here.
-	Newest time.Time `json:"newest_event"`
-	// Unknown counts the actions of class once that become unknown; Sendable those that
-	// go on, because no worker has sent them; Later those that are for later.
-	Unknown  int64 `json:"unknown"`
-	Sendable int64 `json:"sendable"`
-	Later    int64 `json:"later"`
-	// Repeatable counts the actions of other classes, which go on.
-	Repeatable int64 `json:"repeatable"`
-	// Approvals counts the actions of class once that wait for people, whose votes are void.
-	Approvals int64 `json:"approvals"`
-	// Recorded counts the calls that workers reported and whose actions are here, Lost
-	// those whose actions are not.
-	Recorded int64 `json:"recorded"`
-	Lost     int64 `json:"lost"`
-	// Workers counts the processes that have not ended, Silent those that have not
-	// reported.
-	Workers int64 `json:"workers"`
-	Silent  int64 `json:"silent_workers"`
-	// People is how many people have to apply the recovery. AskedBy is the first of them.
-	People  int64  `json:"people"`
-	AskedBy string `json:"asked_by,omitzero"`
+	wire.Recovery
 
-	running int64
-	login   string
+	running      int64
+	asked, login string
+	onlyTenant   bool
 }
 
 // Recovery is an order to open a held database.
@@ -55,6 +32,16 @@ type Recovery struct {
 	// repeat one that was lost.
 	AskFor time.Duration
 	By     envelope.Actor
+	// Tenant is that of the audit head, if it is set.
+	Tenant envelope.TenantID
+	// Person asks for a recovery through the API, which pauses the tenant alone; zero
+	// for one on the database, where the login stands for the person.
+	Person uuid.UUID
+	// NeedsPolicyWrite is that of the tenant's pause.
+	NeedsPolicyWrite bool
+	// Seen returns an error if the plan is not the one that the person has seen; nil
+	// for no comparison.
+	Seen func(Plan) error
 }
 
 const (
@@ -62,10 +49,10 @@ const (
 	noteApproved = "the database was recovered: this may have been approved and sent before"
 )
 
-// Prepare returns what a recovery would do, in a transaction of the scope Admin.
+// Prepare returns what a recovery would do, in a transaction of the scope Admin or API.
 func (r Recovery) Prepare(ctx context.Context, tx pgx.Tx) (Plan, error) {
-	p, err := plan(ctx, tx)
-	if err != nil || p.State != StateHeld {
+	p, err := plan(ctx, tx, r.Tenant)
+	if err != nil || !p.held() {
 		return p, err
 	}
 	switch {
@@ -78,8 +65,10 @@ func (r Recovery) Prepare(ctx context.Context, tx pgx.Tx) (Plan, error) {
 	return p, nil
 }
 
-// Apply recovers the database, in a transaction of the scope Admin. done is false if
-// another person has to apply it too.
+func (p Plan) held() bool { return p.State == string(StateHeld) }
+
+// Apply recovers the database, in a transaction of the scope Admin or API. done is false
+// if another person has to apply it too.
 func (r Recovery) Apply(ctx context.Context, tx pgx.Tx) (p Plan, done bool, err error) {
 	if err := lock(ctx, tx); err != nil {
 		return p, false, err
@@ -87,19 +76,29 @@ func (r Recovery) Apply(ctx context.Context, tx pgx.Tx) (p Plan, done bool, err 
 	if p, err = r.Prepare(ctx, tx); err != nil {
 		return p, false, err
 	}
+	if r.Seen != nil {
+		if err := r.Seen(p); err != nil {
+			return p, false, err
+		}
+	}
 	if err := r.check(p); err != nil {
 		return p, false, err
 	}
 	if p.People > 1 && !r.Moved {
-		switch p.AskedBy {
-		case "":
-			return p, false, askRecovery(ctx, tx)
-		case p.login:
-			return p, false, fault.New(fault.Denied, "reviews ask for two people: another login than %s has to apply the recovery, within an hour", p.login)
+		person := p.login
+		if r.Person != uuid.Nil {
+			person = r.Person.String()
+		}
+		switch {
+		case p.AskedBy == "":
+			p.AskedBy = r.By
+			return p, false, ask(ctx, tx, p, r.By, person)
+		case p.asked == person:
+			return p, false, fault.New(fault.Denied, "reviews ask for two people: another one than %s has to apply the recovery, within an hour", p.AskedBy)
 		}
 	}
 	if !r.Moved {
-		if _, err := pause.SetEverything(ctx, tx, false, "the database was recovered", r.By); err != nil {
+		if err := r.pause(ctx, tx); err != nil {
 			return p, false, err
 		}
 	}
@@ -114,14 +113,29 @@ func (r Recovery) Apply(ctx context.Context, tx pgx.Tx) (p Plan, done bool, err 
 		}
 	}
 	p.Database, err = reopen(ctx, tx, r)
-	p.State, p.Reason, p.Detail = StateOpen, "", ""
+	p.State, p.Reason, p.Detail, p.AskedBy = string(StateOpen), "", "", ""
 	return p, err == nil, err
+}
+
+// pause pauses the tenant of a recovery, or everything.
+func (r Recovery) pause(ctx context.Context, tx pgx.Tx) (err error) {
+	const reason = "the database was recovered"
+	if r.Person == uuid.Nil {
+		_, err = pause.SetEverything(ctx, tx, false, reason, r.By)
+		return err
+	}
+	_, err = pause.Set(ctx, tx, r.Tenant, pause.Order{
+		Target: pause.Target{Scope: pause.Tenant}, Reason: reason, By: r.By, NeedsPolicyWrite: r.NeedsPolicyWrite,
+	})
+	return err
 }
 
 // check returns why a database cannot be recovered now, or nil.
 func (r Recovery) check(p Plan) error {
 	switch {
-	case p.State != StateHeld:
+	case !p.onlyTenant:
+		return fault.New(fault.Denied, "the database has several tenants, all of which a recovery concerns; it takes a login of the database: countersign recover --database")
+	case !p.held():
 		return fault.New(fault.Conflict, "the database is not held, and needs no recovery")
 	case p.running > 0:
 		return fault.New(fault.Conflict, "%d calls are running; try again when they have ended, or their leases have", p.running)

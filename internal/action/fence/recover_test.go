@@ -62,7 +62,7 @@ func TestRecoverEndsWhatMayHaveBeenSent(t *testing.T) {
 	if err != nil || !done {
 		t.Fatalf("Apply = %t, %v", done, err)
 	}
-	if dry.Unknown != 2 || dry.Later != 1 || dry.Repeatable != 2 || dry.Approvals != 1 || dry.State != fence.StateHeld || dry.Database == p.Database {
+	if dry.Unknown != 2 || dry.Later != 1 || dry.Repeatable != 2 || dry.Approvals != 1 || dry.State != string(fence.StateHeld) || dry.Database == p.Database {
 		t.Errorf("the dry run finds %+v", dry)
 	}
 	for query, want := range map[string]int64{
@@ -200,7 +200,7 @@ func TestTwoPeopleRecoverWhereReviewsAskForTwo(t *testing.T) {
 		t.Errorf("the same person again: %v, want it denied", err)
 	}
 	f.is(fence.StateHeld)
-	fx.Exec("UPDATE fence SET recovery_by = 'somebody else'")
+	fx.Exec("UPDATE fence SET recovery_person = 'somebody else'")
 	if _, done, err := apply(t, f.db, fence.Recovery{}); err != nil || !done {
 		t.Errorf("another person: %t, %v", done, err)
 	}

@@ -7,27 +7,48 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// plan counts what a recovery would find.
-func plan(ctx context.Context, tx pgx.Tx) (Plan, error) {
+// plan counts what a recovery would find, if the fence is held.
+func plan(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (p Plan, err error) {
 	s, err := Read(ctx, tx)
 	if err != nil {
-		return Plan{}, err
+		return p, err
 	}
-	row, err := dbsqlc.New().FenceRecoveryPlan(ctx, tx)
-	return Plan{
-		State: s.State, Reason: s.Reason, Detail: s.Why(), Database: s.Database, Newest: row.Newest.UTC(), Unknown: row.Unsure, Later: row.Later,
-		Repeatable: row.Repeatable, Approvals: row.Approvals, Recorded: row.Recorded, Lost: row.Lost, Workers: row.Workers, Silent: row.Silent,
-		People: row.People, AskedBy: row.AskedBy, running: row.Running, login: row.Login,
-	}, err
+	p.Recovery = wire.Recovery{Database: s.Database, State: string(s.State), Reason: s.Reason, Detail: s.Why(), Since: s.Since.UTC(), People: 1}
+	p.onlyTenant = true
+	if s.State != StateHeld {
+		return p, nil
+	}
+	row, err := dbsqlc.New().FenceRecoveryPlan(ctx, tx, tenant)
+	if err != nil {
+		return p, err
+	}
+	if !row.Newest.IsZero() {
+		p.Newest = new(row.Newest.UTC())
+	}
+	if row.CheckpointNo > 0 {
+		p.AuditHead = &wire.AuditHead{Checkpoint: row.CheckpointNo, Hash: row.CheckpointHash}
+	}
+	p.Unknown, p.Later, p.Repeatable, p.Approvals = row.Unsure, row.Later, row.Repeatable, row.Approvals
+	p.Recorded, p.Lost, p.Workers, p.Silent = row.Recorded, row.Lost, row.Workers, row.Silent
+	p.People, p.AskedBy = min(row.People, 2), envelope.Actor(row.AskedBy)
+	p.running, p.asked, p.login, p.onlyTenant = row.Running, row.AskedPerson, row.Login, row.OnlyTenant
+	return p, nil
 }
 
-func askRecovery(ctx context.Context, tx pgx.Tx) error { return dbsqlc.New().FenceAskRecovery(ctx, tx) }
+// ask records who asked for a recovery that another person has to confirm.
+func ask(ctx context.Context, tx pgx.Tx, p Plan, by envelope.Actor, person string) error {
+	if err := dbsqlc.New().FenceAskRecovery(ctx, tx, &dbsqlc.FenceAskRecoveryParams{ByActor: string(by), Person: person}); err != nil {
+		return err
+	}
+	return record(ctx, tx, by, p.Database, StateHeld, p.Reason, "the recovery waits for a second person")
+}
 
 // endUnsure ends the actions of class once that may have been sent.
 func endUnsure(ctx context.Context, tx pgx.Tx, by envelope.Actor) error {
@@ -60,22 +81,15 @@ func voidApprovals(ctx context.Context, tx pgx.Tx, by envelope.Actor) error {
 
 // reopen opens the fence, and returns the database's new id.
 func reopen(ctx context.Context, tx pgx.Tx, r Recovery) (uuid.UUID, error) {
-	q := dbsqlc.New()
-	var ask *time.Time
+	var until *time.Time
 	if r.AskFor > 0 && !r.Moved {
 		s, err := read(ctx, tx, uuid.Nil)
 		if err != nil {
 			return uuid.Nil, err
 		}
-		ask = new(s.now.Add(r.AskFor))
+		until = new(s.now.Add(r.AskFor))
 	}
-	if err := q.WorkersEnd(ctx, tx); err != nil {
-		return uuid.Nil, err
-	}
-	if err := q.FenceCountLost(ctx, tx); err != nil {
-		return uuid.Nil, err
-	}
-	id, err := q.FenceRecover(ctx, tx, ask)
+	id, err := dbsqlc.New().FenceRecover(ctx, tx, until)
 	if err != nil {
 		return uuid.Nil, err
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// note is a head that somebody keeps elsewhere, signed if a third party is to
+// Note is a head that somebody keeps elsewhere, signed if a third party is to
 // check it. Its time is that of the machine that wrote it.
-type note struct {
+type Note struct {
 	Tenant     envelope.TenantID `json:"tenant_id"`
 	Checkpoint int64             `json:"checkpoint_no"`
 	Hash       audit.Hash        `json:"hash"`
@@ -31,14 +31,14 @@ type note struct {
 }
 
 // text returns the text that is signed.
-func (n *note) text() []byte {
+func (n *Note) text() []byte {
 	return fmt.Appendf(nil, "countersign head 1\n%s\n%d\n%s\n%s\n", n.Tenant, n.Checkpoint, n.Hash, n.NotedAt.Format(time.RFC3339))
 }
 
-// readNote reads a note from a file. One that lacks anything but the signature is
+// ReadNote reads a note from a file. One that lacks anything but the signature is
 // none.
-func readNote(file string) (note, error) {
-	var n note
+func ReadNote(file string) (Note, error) {
+	var n Note
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &n)
@@ -47,16 +47,16 @@ func readNote(file string) (note, error) {
 		err = errors.New("it lacks tenant_id, checkpoint_no, hash or noted_at")
 	}
 	if err != nil {
-		return note{}, fmt.Errorf("%s is not a note of a head: %w", file, err)
+		return Note{}, fmt.Errorf("%s is not a note of a head: %w", file, err)
 	}
 	return n, nil
 }
 
 // knownHead returns the head of a hash, or of the note in a file. Of a hash alone
 // the tenant and the number are zero.
-func knownHead(text string) (n note, err error) {
+func knownHead(text string) (n Note, err error) {
 	if n.Hash, err = audit.ParseHash(text); err != nil {
-		if n, err = readNote(text); errors.Is(err, fs.ErrNotExist) {
+		if n, err = ReadNote(text); errors.Is(err, fs.ErrNotExist) {
 			return n, command.Misuse("--head must be the 64 hexadecimal digits of a hash, or the file of a note; %s is neither", text)
 		}
 		return n, err
@@ -103,7 +103,7 @@ func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) 
 	if closing.Head == nil {
 		return errors.New("the chain has no checkpoint yet; the worker writes one every minute while there are new events")
 	}
-	n := note{Tenant: closing.Tenant, Checkpoint: closing.Head.Checkpoint, Hash: closing.Head.Hash, NotedAt: time.Now().UTC().Truncate(time.Second)}
+	n := Note{Tenant: closing.Tenant, Checkpoint: closing.Head.Checkpoint, Hash: closing.Head.Hash, NotedAt: time.Now().UTC().Truncate(time.Second)}
 	if keyFile != "" {
 		key, err := readKey(keyFile, "PRIVATE KEY", x509.ParsePKCS8PrivateKey)
 		private, ok := key.(ed25519.PrivateKey)
@@ -137,7 +137,7 @@ func checkNote(a *command.App, noteFile, publicFile string) error {
 	if publicFile == "" {
 		return command.Misuse("--check needs --public-key FILE")
 	}
-	n, err := readNote(noteFile)
+	n, err := ReadNote(noteFile)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (r *verified) findings() int64 {
 type verification struct {
 	a     *command.App
 	log   auditor
-	known note
+	known Note
 	since time.Time
 	// at is the place that was reached, and begun whether anything was verified.
 	at     place

@@ -11,86 +11,148 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/cli/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
+// recoverFlags are those of the command recover.
+type recoverFlags struct {
+	apply, hold, moved, database bool
+	askFor                       time.Duration
+	by, head                     string
+}
+
 // Recover returns the command recover.
 func Recover(a *command.App) *cobra.Command {
-	var r fence.Recovery
-	var apply, hold bool
-	var by string
+	f := recoverFlags{askFor: 24 * time.Hour}
 	cmd := command.NewLocal("recover", command.NoArguments(), func(ctx context.Context, _ []string) error {
-		if who, err := user.Current(); by == "" && err == nil {
-			by = cmp.Or(who.Name, who.Username)
+		if f.hold && (f.apply || f.moved || f.head != "") {
+			return command.Misuse("--hold cannot be combined with --apply, --moved or --audit-head")
 		}
-		if by == "" {
-			return command.Misuse("--by is required: this machine has no name for its user")
+		f.database = f.database || f.hold || f.moved
+		var head *audit.Note
+		if f.head != "" {
+			note, err := audit.ReadNote(f.head)
+			if err != nil {
+				return err
+			}
+			head = &note
 		}
-		r.By = envelope.Actor(by + " (on the database)")
-		switch {
-		case hold && (apply || r.Moved):
-			return command.Misuse("--hold cannot be combined with --apply or --moved")
-		case hold:
-			err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
-				return fence.HoldForMove(ctx, tx, r.By)
-			})
-			return a.Done(err, "The database is held. Stop all workers, then move it; open it at the new place with %s", "countersign recover --moved --apply")
-		}
-		return runRecover(ctx, a, r, apply)
+		return runRecover(ctx, a, f, head)
 	})
 	flags := cmd.Flags()
-	flags.BoolVar(&apply, "apply", false, "recover the database; without it, show what would be done")
-	flags.BoolVar(&hold, "hold", false, "hold the database before it is moved")
-	flags.BoolVar(&r.Moved, "moved", false, "open a database that was held before it was moved; nothing becomes unknown")
-	flags.DurationVar(&r.AskFor, "ask-for", 24*time.Hour, "`duration` for which new actions of class once need a person")
-	flags.StringVar(&by, "by", "", "the `name` of who recovers, for the record (default this machine's user)")
+	flags.BoolVar(&f.apply, "apply", false, "recover the database; without it, show what would be done")
+	flags.BoolVar(&f.database, "database", false, "recover all tenants, in the database of "+command.DatabaseEnv)
+	flags.BoolVar(&f.hold, "hold", false, "hold the database of "+command.DatabaseEnv+" before it is moved")
+	flags.BoolVar(&f.moved, "moved", false, "open a database of "+command.DatabaseEnv+" that was held before it was moved; nothing becomes unknown")
+	command.DurationFlag(cmd, &f.askFor, "ask-for", "`duration` for which new actions of class once need a person").DefValue = "1d"
+	flags.StringVar(&f.head, "audit-head", "", "show how far the audit log is behind the head in this `file`, of countersign audit head")
+	flags.StringVar(&f.by, "by", "", "on the database: the `name` of who recovers, for the record (default this machine's user)")
 	return cmd
 }
 
 // recovered is the result of the command for scripts.
 type recovered struct {
-	fence.Plan
+	wire.Recovery
 	Applied bool `json:"applied"`
+	// Missing counts the entries of the audit log from there to a head that was noted;
+	// nil without one.
+	Missing *int64 `json:"missing_audit_entries,omitzero"`
 }
 
-func runRecover(ctx context.Context, a *command.App, r fence.Recovery, apply bool) error {
+func runRecover(ctx context.Context, a *command.App, f recoverFlags, head *audit.Note) error {
 	var shown recovered
-	err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
-		if apply {
-			shown.Plan, shown.Applied, err = r.Apply(ctx, tx)
-		} else {
-			shown.Plan, err = r.Prepare(ctx, tx)
-		}
-		return err
-	})
+	var err error
+	switch {
+	case !f.database:
+		shown, err = recoverByAPI(ctx, a, f)
+	case f.hold:
+		err = recoverDatabase(ctx, a, f, head, func(ctx context.Context, tx pgx.Tx, r fence.Recovery) error { return fence.HoldForMove(ctx, tx, r.By) })
+		return a.Done(err, "The database is held. Stop all workers, then move it; open it at the new place with %s", "countersign recover --moved --apply")
+	default:
+		err = recoverDatabase(ctx, a, f, head, func(ctx context.Context, tx pgx.Tx, r fence.Recovery) (err error) {
+			var p fence.Plan
+			if f.apply {
+				p, shown.Applied, err = r.Apply(ctx, tx)
+			} else {
+				p, err = r.Prepare(ctx, tx)
+			}
+			shown.Recovery = p.Recovery
+			return err
+		})
+	}
 	if err != nil {
 		return err
+	}
+	if head != nil {
+		last := int64(0)
+		if shown.AuditHead != nil {
+			last = shown.AuditHead.Checkpoint
+		}
+		shown.Missing = new(max(head.Checkpoint-last, 0))
 	}
 	if a.JSON {
 		return a.WriteJSON(shown)
 	}
-	return a.Print("%s", describeRecovery(shown, r, apply))
+	return a.Print("%s", describeRecovery(shown, f))
+}
+
+// recoverByAPI recovers the tenant of the token, if it is the only one.
+func recoverByAPI(ctx context.Context, a *command.App, f recoverFlags) (shown recovered, err error) {
+	c, err := a.Client()
+	if err != nil {
+		return shown, err
+	}
+	if shown.Recovery, err = c.Recovery(ctx); err != nil || !f.apply {
+		return shown, err
+	}
+	before := shown.Recovery
+	shown.Recovery, err = c.Recover(ctx, before.ETag, wire.RecoveryInput{AskFor: new(envelope.Duration(f.askFor))})
+	shown.Applied = shown.State == string(fence.StateOpen)
+	return shown, err
+}
+
+// recoverDatabase runs do in a transaction of the database of DATABASE_URL.
+func recoverDatabase(ctx context.Context, a *command.App, f recoverFlags, head *audit.Note, do func(ctx context.Context, tx pgx.Tx, r fence.Recovery) error) error {
+	if who, err := user.Current(); f.by == "" && err == nil {
+		f.by = cmp.Or(who.Name, who.Username)
+	}
+	if f.by == "" {
+		return command.Misuse("--by is required: this machine has no name for its user")
+	}
+	r := fence.Recovery{Moved: f.moved, AskFor: f.askFor, By: envelope.Actor(f.by + " (on the database)")}
+	if head != nil {
+		r.Tenant = head.Tenant
+	}
+	return a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error { return do(ctx, tx, r) })
 }
 
 // describeRecovery describes what a recovery does, for people.
-func describeRecovery(s recovered, r fence.Recovery, apply bool) string {
-	if s.State != fence.StateHeld && !s.Applied {
+func describeRecovery(s recovered, f recoverFlags) string {
+	if s.State != string(fence.StateHeld) && !s.Applied {
 		return fmt.Sprintf("The database %s is %s, and needs no recovery.\n", s.Database, s.State)
 	}
 	var b strings.Builder
 	if !s.Applied {
 		fmt.Fprintf(&b, "Held (%s): %s.\n", s.Reason, command.Safe(s.Detail))
 	}
-	fmt.Fprintf(&b, "The newest event is from %s. Later events are lost.\n\n", s.Newest.Format(time.RFC3339))
+	if s.Newest != nil {
+		fmt.Fprintf(&b, "The newest event is from %s. Later events are lost.\n", s.Newest.Format(time.RFC3339))
+	}
+	if s.Missing != nil {
+		fmt.Fprintf(&b, "The audit log lacks %d entries that the noted head has.\n", *s.Missing)
+	}
+	b.WriteString("\n")
 	for _, line := range []struct {
 		n    int64
 		what string
 	}{
 		{s.Unknown, "actions of class once become unknown: they may have been sent"},
 		{s.Sendable, "actions of class once continue: no worker sent them"},
-		{s.Later, "actions of class once continue: they are not due yet"},
+		{s.Later, "actions of class once continue: they are not due yet, or were proposed since"},
 		{s.Repeatable, "actions of other classes continue: repeating them is harmless"},
 		{s.Approvals, "approvals of class once lose their votes: they may have been given before"},
 		{s.Recorded, "calls that workers reported are recorded again"},
@@ -101,17 +163,18 @@ func describeRecovery(s recovered, r fence.Recovery, apply bool) string {
 			fmt.Fprintf(&b, "%6d  %s\n", line.n, line.what)
 		}
 	}
-	if !r.Moved {
+	if !f.moved {
 		fmt.Fprintf(&b, "\nLater changes are lost: revocations, pauses, do-not-contact entries, policy changes,\n"+
-			"logins and tokens. Repeat them before `countersign resume --everything`; new actions of class once need a person for %s.\n", r.AskFor)
+			"logins and tokens. Repeat them before `countersign resume %s`; new actions of class once need a person for %s.\n",
+			map[bool]string{true: "--everything", false: "--tenant"}[f.database], envelope.Duration(f.askFor))
 	}
 	switch {
-	case s.Applied && r.Moved:
+	case s.Applied && f.moved:
 		fmt.Fprintf(&b, "\nRecovered as the database %s.\n", s.Database)
 	case s.Applied:
 		fmt.Fprintf(&b, "\nRecovered as the database %s, and paused.\n", s.Database)
-	case apply:
-		b.WriteString("\nReviews ask for two people: another database login applies the same within an hour.\n")
+	case f.apply:
+		b.WriteString("\nReviews ask for two people: another person applies the same within an hour.\n")
 	default:
 		b.WriteString("\nNothing was changed. Make sure that no other copy of this database is in use, then repeat with --apply.\n")
 	}

@@ -14,12 +14,17 @@ import (
 )
 
 const fenceAskRecovery = `-- name: FenceAskRecovery :exec
-UPDATE fence f SET recovery_by = session_user, recovery_at = now()
+UPDATE fence f SET recovery_by = $1, recovery_person = $2, recovery_at = now()
 `
 
-// Records that a login asked for a recovery.
-func (q *Queries) FenceAskRecovery(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, fenceAskRecovery)
+type FenceAskRecoveryParams struct {
+	ByActor string
+	Person  string
+}
+
+// Records who asked for a recovery.
+func (q *Queries) FenceAskRecovery(ctx context.Context, db DBTX, arg *FenceAskRecoveryParams) error {
+	_, err := db.Exec(ctx, fenceAskRecovery, arg.ByActor, arg.Person)
 	return err
 }
 
@@ -44,15 +49,10 @@ func (q *Queries) FenceLock(ctx context.Context, db DBTX) error {
 }
 
 const fenceRecover = `-- name: FenceRecover :one
-UPDATE fence f
-SET database_id = gen_random_uuid(), recovered_from = f.database_id, epoch = f.epoch + 1, state = 'open', reason = '', detail = '',
-    system_id = s.system_id, database_oid = s.database_oid, timeline = s.timeline, started = s.started, changed_at = now(),
-    ask_from = now(), ask_until = $1::timestamptz, recovery_by = '', recovery_at = NULL
-FROM server_identity() s
-RETURNING f.database_id
+SELECT recover_fence($1::timestamptz) AS database_id
 `
 
-// Opens the fence for the present server, as a database of its own.
+// Opens a held fence, and returns the database's new id.
 func (q *Queries) FenceRecover(ctx context.Context, db DBTX, askUntil *time.Time) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, fenceRecover, askUntil)
 	var database_id uuid.UUID
@@ -61,9 +61,16 @@ func (q *Queries) FenceRecover(ctx context.Context, db DBTX, askUntil *time.Time
 }
 
 const fenceRecoveryPlan = `-- name: FenceRecoveryPlan :one
+WITH head AS (
+    SELECT c.checkpoint_no, c.hash
+    FROM checkpoints c, fence f
+    WHERE c.tenant_id = $1 AND c.created_at < f.changed_at
+    ORDER BY c.checkpoint_no DESC
+    LIMIT 1
+)
 SELECT
-    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR a.not_before IS NULL OR a.not_before <= now()))::bigint AS unsure,
-    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND a.not_before > now())::bigint AS later,
+    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR s.reached))::bigint AS unsure,
+    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND NOT s.reached)::bigint AS later,
     count(1) FILTER (WHERE a.effect <> 'once')::bigint AS repeatable,
     count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
@@ -72,34 +79,48 @@ SELECT
     (SELECT count(1) FROM workers w WHERE NOT w.ended)::bigint AS workers,
     (SELECT count(1) FROM workers w WHERE NOT w.ended AND NOT w.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,
-    coalesce((SELECT max(e.at) FROM events e WHERE NOT (e.kind = 'configured' AND e.items @> '[{"code": "held"}]')), '0001-01-01 00:00:00+00')::timestamptz AS newest,
+    coalesce((
+        SELECT max(e.at) FROM events e, fence f WHERE e.at < f.changed_at AND NOT (e.kind = 'configured' AND e.items @> '[{"code": "held"}]')
+    ), '0001-01-01 00:00:00+00')::timestamptz AS newest,
+    coalesce((SELECT h.checkpoint_no FROM head h), 0)::bigint AS checkpoint_no,
+    coalesce((SELECT encode(h.hash, 'hex') FROM head h), '')::text AS checkpoint_hash,
     (SELECT CASE WHEN f.recovery_at > now() - interval '1 hour' THEN f.recovery_by ELSE '' END FROM fence f)::text AS asked_by,
+    (SELECT f.recovery_person FROM fence f)::text AS asked_person,
+    only_tenant() AS only_tenant,
     session_user::text AS login
 FROM outbox o
 JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+CROSS JOIN LATERAL (
+    SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
+) s
 `
 
 type FenceRecoveryPlanRow struct {
-	Unsure     int64
-	Later      int64
-	Repeatable int64
-	Running    int64
-	Approvals  int64
-	Recorded   int64
-	Lost       int64
-	Workers    int64
-	Silent     int64
-	People     int64
-	Newest     time.Time
-	AskedBy    string
-	Login      string
+	Unsure         int64
+	Later          int64
+	Repeatable     int64
+	Running        int64
+	Approvals      int64
+	Recorded       int64
+	Lost           int64
+	Workers        int64
+	Silent         int64
+	People         int64
+	Newest         time.Time
+	CheckpointNo   int64
+	CheckpointHash string
+	AskedBy        string
+	AskedPerson    string
+	OnlyTenant     bool
+	Login          string
 }
 
 // Counts what a recovery does: calls of class once that may have been made, those that
-// cannot have been because they are for later, all other actions on the schedule, and
-// approvals that may have been given.
-func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX) (FenceRecoveryPlanRow, error) {
-	row := db.QueryRow(ctx, fenceRecoveryPlan)
+// cannot have been because they are for later or were proposed while the database was
+// held, all other actions on the schedule, and approvals that may have been given. The
+// head of a tenant's chain is that of before.
+func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX, tenantID envelope.TenantID) (FenceRecoveryPlanRow, error) {
+	row := db.QueryRow(ctx, fenceRecoveryPlan, tenantID)
 	var i FenceRecoveryPlanRow
 	err := row.Scan(
 		&i.Unsure,
@@ -113,7 +134,11 @@ func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX) (FenceRecovery
 		&i.Silent,
 		&i.People,
 		&i.Newest,
+		&i.CheckpointNo,
+		&i.CheckpointHash,
 		&i.AskedBy,
+		&i.AskedPerson,
+		&i.OnlyTenant,
 		&i.Login,
 	)
 	return i, err

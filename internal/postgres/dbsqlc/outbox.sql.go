@@ -526,9 +526,9 @@ func (q *Queries) OutboxReassert(ctx context.Context, db DBTX, arg *OutboxReasse
 const outboxRecover = `-- name: OutboxRecover :many
 WITH deleted AS (
     DELETE FROM outbox o
-    USING actions a
+    USING actions a, fence f
     WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.effect = 'once'
-        AND (o.status = 'sending' OR a.not_before IS NULL OR a.not_before <= now())
+        AND (o.status = 'sending' OR (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at)
     RETURNING o.tenant_id, o.action_id, o.attempt
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
@@ -551,7 +551,8 @@ type OutboxRecoverRow struct {
 }
 
 // Ends the actions of class once whose calls may have been made before a recovery: as
-// unknown, with a dead letter, from which reconcile rules find the outcome.
+// unknown, with a dead letter, from which reconcile rules find the outcome. Those that
+// are for later, or were proposed while the database was held, go on.
 func (q *Queries) OutboxRecover(ctx context.Context, db DBTX, message string) ([]OutboxRecoverRow, error) {
 	rows, err := db.Query(ctx, outboxRecover, message)
 	if err != nil {

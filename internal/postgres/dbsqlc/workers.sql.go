@@ -99,13 +99,3 @@ func (q *Queries) WorkersConfirmed(ctx context.Context, db DBTX, arg *WorkersCon
 	err := row.Scan(&i.Others, &i.Awaited, &i.Remembered)
 	return i, err
 }
-
-const workersEnd = `-- name: WorkersEnd :exec
-UPDATE workers w SET ended = true
-`
-
-// Ends all processes, for a recovery.
-func (q *Queries) WorkersEnd(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, workersEnd)
-	return err
-}

@@ -170,6 +170,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"putReconcileRule":        {"PUT", "/api/v1/tools/mail:write/reconcile-rule", object{"read": "mail:read", "happened": "/found"}, 200},
 		"deleteReconcileRule":     {"DELETE", "/api/v1/tools/mail:danger/reconcile-rule", nil, 204},
 		"streamEvents":            {"GET", "/api/v1/events", nil, 200},
+		"getRecovery":             {"GET", "/api/v1/recovery", nil, 200},
+		"recoverDatabase":         {"POST", "/api/v1/recovery", object{"ask_for": "2d"}, 428},
 		"listSubscriptions":       {"GET", "/api/v1/subscriptions", nil, 200},
 		"putSubscription":         {"PUT", "/api/v1/subscriptions/" + src, object{"source": hooks, "kinds": []string{"settled"}}, 200},
 		"deleteSubscription":      {"DELETE", "/api/v1/subscriptions/" + hooks + ".b", nil, 204},

@@ -226,6 +226,8 @@ const (
 	AuditRead Scope = "audit:read"
 	// AuditWrite sets the retention of the audit log, and notes its head.
 	AuditWrite Scope = "audit:write"
+	// DatabaseRecover opens a database that is held.
+	DatabaseRecover Scope = "database:recover"
 	// TokensManage lists, creates, rotates and revokes tokens.
 	TokensManage Scope = "tokens:manage"
 	// OperatorsManage configures people and login providers.
@@ -242,7 +244,7 @@ const (
 func Scopes() []Scope {
 	return []Scope{
 		ActionsPropose, ActionsRead, ApprovalsDecide, AuditRead, AuditWrite, CatalogRead, CatalogWrite,
-		ContactsRead, ContactsWrite, DeadLettersManage, DeadLettersRead, LimitsRead, LimitsWrite, MailRead, OperatorsManage,
+		ContactsRead, ContactsWrite, DatabaseRecover, DeadLettersManage, DeadLettersRead, LimitsRead, LimitsWrite, MailRead, OperatorsManage,
 		PausesWrite, PolicyRead, PolicyWrite, SubscriptionsRead, SubscriptionsWrite, TokensManage, TriageManage, TriageRead,
 	}
 }

@@ -109,6 +109,9 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/replay", Operation: "replayDeadLetters", Roles: people, Scope: identity.DeadLettersManage}, MaxBody: one, Handle: request.WithBody(deadletters.Replay)},
 		{Route: access.Route{Pattern: "POST /api/v1/dead-letters/discard", Operation: "discardDeadLetters", Roles: people, Scope: identity.DeadLettersManage}, MaxBody: one, Handle: request.WithBody(deadletters.Discard)},
 
+		{Route: access.Route{Pattern: "GET /api/v1/recovery", Operation: "getRecovery", Roles: readers, Scope: identity.ActionsRead}, Handle: deadletters.Recovery},
+		{Route: access.Route{Pattern: "POST /api/v1/recovery", Operation: "recoverDatabase", Roles: admin, Scope: identity.DatabaseRecover}, MaxBody: one, Handle: request.WithBody(deadletters.Recover)},
+
 		{Route: access.Route{Pattern: "GET /api/v1/events", Operation: "streamEvents", Roles: all, Scope: identity.ActionsRead}, Endless: true, Handle: events.Stream},
 
 		{Route: access.Route{Pattern: "GET /api/v1/subscriptions", Operation: "listSubscriptions", Roles: readers, Scope: identity.SubscriptionsRead}, Handle: events.Subscriptions},

@@ -1,0 +1,21 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/countersign-dev/countersign/client/wire"
+)
+
+// Recovery reads the state of the database, and the effects of its recovery.
+func (c *Client) Recovery(ctx context.Context) (wire.Recovery, error) {
+	return read[wire.Recovery](ctx, c, "/api/v1/recovery", nil)
+}
+
+// Recover recovers a database that is held. etag is that of the Recovery whose effects
+// the caller has seen. The state is held, if another person has to ask for it too.
+func (c *Client) Recover(ctx context.Context, etag string, in wire.RecoveryInput) (wire.Recovery, error) {
+	var out wire.Recovery
+	_, err := c.do(ctx, request{method: http.MethodPost, path: "/api/v1/recovery", header: ifMatch(etag), in: in}, &out)
+	return out, err
+}
