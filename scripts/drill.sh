@@ -145,7 +145,7 @@ server "$bin" "$dir/point" $((port + 3))
 until_is $((port + 3)) app "SELECT pg_is_in_recovery()" f
 held "point in time, no state file" $((port + 3)) app timeline ""
 
-DATABASE_URL=$(url $((port + 3))) "$root/bin/countersign" recover --apply --by drill
+DATABASE_URL=$(url $((port + 3))) "$root/bin/countersign" recover --database --apply --by drill
 unknown=$(sql $((port + 3)) app "SELECT count(1) FROM dead_letters WHERE reason = 'unknown'")
 [[ $unknown == 30 && $(due $((port + 3))) == 0 ]] || { echo "BROKEN  $unknown of 30 are unknown after the recovery"; failed=1; }
 

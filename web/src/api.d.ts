@@ -1687,6 +1687,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/recovery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See whether the database is held, and what its recovery would do
+         * @description A database that is a copy, or lacks commits of its workers, sends nothing until it is recovered.
+         */
+        get: operations["getRecovery"];
+        put?: never;
+        /**
+         * Recover a database that is held
+         * @description Send the ETag of the effects that you have seen. Make sure first that no other copy of the database is in use. The
+         *     tenant is paused: repeat lost revocations, pauses and changes of policy before you resume. Where a review asks for two
+         *     people, the first request is recorded, and another person repeats it within an hour. A database of several tenants is
+         *     recovered with a login of the database.
+         */
+        post: operations["recoverDatabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -3772,7 +3799,7 @@ export interface components {
         /** @enum {string} */
         PersonRole: "viewer" | "operator" | "admin" | "owner";
         /** @description The rights that a token is narrowed to; `x-scope` names the one that an operation needs. Left out, all that the role may. They never add to the role. */
-        TokenScopes: ("actions:propose" | "actions:read" | "approvals:decide" | "audit:read" | "audit:write" | "catalog:read" | "catalog:write" | "contacts:read" | "contacts:write" | "dead_letters:manage" | "dead_letters:read" | "limits:read" | "limits:write" | "mail:read" | "operators:manage" | "pauses:write" | "policy:read" | "policy:write" | "subscriptions:read" | "subscriptions:write" | "tokens:manage" | "triage:manage" | "triage:read")[];
+        TokenScopes: ("actions:propose" | "actions:read" | "approvals:decide" | "audit:read" | "audit:write" | "catalog:read" | "catalog:write" | "contacts:read" | "contacts:write" | "database:recover" | "dead_letters:manage" | "dead_letters:read" | "limits:read" | "limits:write" | "mail:read" | "operators:manage" | "pauses:write" | "policy:read" | "policy:write" | "subscriptions:read" | "subscriptions:write" | "tokens:manage" | "triage:manage" | "triage:read")[];
         /** @description The tools that a token is narrowed to. Left out, all. */
         ToolPatterns: components["schemas"]["ToolPattern"][];
         /**
@@ -4493,6 +4520,61 @@ export interface components {
                 [key: string]: unknown;
             };
         } & components["schemas"]["SQLProposal"];
+        /** @description The state of the database, and the effects of its recovery while it is held. Counts are 0 unless it is. */
+        Recovery: {
+            /** @description A recovery gives the database another one. */
+            database_id: components["schemas"]["UUID"];
+            /**
+             * @description In the state `checking` workers compare their commits; while it is `held` nothing is sent.
+             * @enum {string}
+             */
+            state: "new" | "open" | "checking" | "held";
+            /**
+             * @description Why it is held.
+             * @enum {string}
+             */
+            reason?: "copy" | "lost" | "set_back" | "timeline" | "moved";
+            /** @description The same in words. */
+            detail?: string;
+            /**
+             * Format: date-time
+             * @description When the state changed.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description The newest event before. What came later is lost.
+             */
+            newest_event_at: string | null;
+            /** @description The last checkpoint before. Entries up to a head that was noted elsewhere later are lost. */
+            audit_head: {
+                checkpoint_no: number;
+                hash: components["schemas"]["Hash"];
+            } | null;
+            /** @description Actions of class once that become unknown, since they may have been sent. */
+            unknown: number;
+            /** @description Actions of class once that go on, since every worker has reported its calls. */
+            sendable: number;
+            /** @description Actions of class once that go on, since they are for later, or were proposed while the database was held. */
+            later: number;
+            /** @description Actions of other classes, which go on. */
+            repeatable: number;
+            /** @description Actions of class once that wait for people, and lose their votes. */
+            approvals: number;
+            /** @description Calls that workers reported, of actions that are here. */
+            recorded: number;
+            /** @description Calls that workers reported, of actions that are not here. */
+            lost: number;
+            /** @description Workers of before that had not ended. */
+            workers: number;
+            /** @description Those of them that have not reported their calls. */
+            silent_workers: number;
+            /** @description How many people have to ask for the recovery. */
+            people: number;
+            asked_by?: components["schemas"]["Actor"];
+            /** @description The ETag, without the quotes. */
+            etag: string;
+        };
         /** @description How a tenant stands at one moment, by the database's clock. */
         Overview: {
             /** Format: date-time */
@@ -10272,6 +10354,100 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getRecovery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description At this moment. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "database_id": "0198c7a2-5c1e-7d30-9a41-3d1c3e6a0b52",
+                     *       "state": "held",
+                     *       "reason": "copy",
+                     *       "detail": "this database is a copy: the database has the OID 16401 and had 16384 in the same cluster",
+                     *       "since": "2026-11-20T09:30:00Z",
+                     *       "newest_event_at": "2026-11-20T03:00:00Z",
+                     *       "audit_head": null,
+                     *       "unknown": 12,
+                     *       "sendable": 0,
+                     *       "later": 3,
+                     *       "repeatable": 40,
+                     *       "approvals": 2,
+                     *       "recorded": 0,
+                     *       "lost": 0,
+                     *       "workers": 1,
+                     *       "silent_workers": 1,
+                     *       "people": 1,
+                     *       "etag": "kQ3n0d8yT5mJ2b7cXw9e"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Recovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    recoverDatabase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
+                "If-Match"?: components["parameters"]["ifMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ask_for": "2d"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description For so long, actions of class once that are proposed need a person, since they may repeat one that was lost. By default a day. */
+                    ask_for?: components["schemas"]["Duration"];
+                };
+            };
+        };
+        responses: {
+            /** @description The state is `open`, or `held` with `asked_by` until a second person repeats the request. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recovery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            428: components["responses"]["PreconditionRequired"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };
