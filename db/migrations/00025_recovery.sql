@@ -5,16 +5,14 @@ ALTER TABLE fence ADD COLUMN recovery_person text NOT NULL DEFAULT '';
 COMMENT ON COLUMN fence.recovery_by IS 'The actor who asked for a recovery that a second person has to confirm; empty for none.';
 COMMENT ON COLUMN fence.recovery_person IS 'The person of recovery_by, or the database login.';
 
--- only_tenant reports whether a transaction may change what concerns all tenants: it
--- names no tenant, or there is no other.
+-- only_tenant reports whether a transaction names no tenant, or there is no other.
 CREATE FUNCTION only_tenant() RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, countersign_data, pg_temp
 AS $$ SELECT current_tenant() IS NULL OR NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id <> current_tenant()) $$;
 
 -- +goose StatementBegin
 -- recover_fence opens a held fence for the present server, as a database of its own.
--- Proposals since the fence was held need a person until a time; NULL for none. It
--- returns NULL if the fence is not held, or if there are other tenants.
+-- Proposals since it was held need a person until a time. Without effect it returns NULL.
 CREATE FUNCTION recover_fence(until timestamptz) RETURNS uuid
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, countersign_data, pg_temp
 AS $$
