@@ -18,7 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// recoverFlags are those of the command recover.
 type recoverFlags struct {
 	apply, hold, moved, database bool
 	askFor                       time.Duration
@@ -58,8 +57,7 @@ func Recover(a *command.App) *cobra.Command {
 type recovered struct {
 	wire.Recovery
 	Applied bool `json:"applied"`
-	// Missing counts the entries of the audit log from there to a head that was noted;
-	// nil without one.
+	// Missing counts the entries of the audit log up to a noted head; nil without one.
 	Missing *int64 `json:"missing_audit_entries,omitzero"`
 }
 
@@ -109,8 +107,7 @@ func recoverByAPI(ctx context.Context, a *command.App, f recoverFlags) (shown re
 	if shown.Recovery, err = c.Recovery(ctx); err != nil || !f.apply {
 		return shown, err
 	}
-	before := shown.Recovery
-	shown.Recovery, err = c.Recover(ctx, before.ETag, wire.RecoveryInput{AskFor: new(envelope.Duration(f.askFor))})
+	shown.Recovery, err = c.Recover(ctx, shown.ETag, wire.RecoveryInput{AskFor: new(envelope.Duration(f.askFor))})
 	shown.Applied = shown.State == string(fence.StateOpen)
 	return shown, err
 }
