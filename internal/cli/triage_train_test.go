@@ -30,8 +30,8 @@ func TestTriageTrain(t *testing.T) {
 		"eval needs a folder":            {[]string{"eval", "--training", small, "--fixture", "none"}, command.ExitUsage},
 		"a file is not a folder":         {[]string{"eval", "--corpus", small + "/mail.jsonl", "--training", small}, command.ExitUsage},
 		"cross-validation divides":       {[]string{"eval", "--training", small, "--folds", "1"}, command.ExitUsage},
-		"training takes no server":       {[]string{"train", "--training", small, "--out", filepath.Join(dir, "one"), "--sheet", filepath.Join(dir, "one.md")}, command.ExitOK},
-		"training is the same each time": {[]string{"train", "--training", small, "--out", filepath.Join(dir, "two"), "--json"}, command.ExitOK},
+		"training takes no server":       {[]string{"train", "--training", small, "--languages", "", "--lures", "", "--out", filepath.Join(dir, "one"), "--sheet", filepath.Join(dir, "one.md")}, command.ExitOK},
+		"training is the same each time": {[]string{"train", "--training", small, "--languages", "", "--lures", "", "--out", filepath.Join(dir, "two"), "--json"}, command.ExitOK},
 	} {
 		if code, said := run(row.args...); code != row.code {
 			t.Errorf("%s: exit code %d, want %d: %s", name, code, row.code, said)
