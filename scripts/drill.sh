@@ -152,11 +152,12 @@ unknown=$(sql $((port + 3)) app "SELECT count(1) FROM dead_letters WHERE reason 
 # A planned move, which nothing is lost by.
 propose "$port" 10
 DATABASE_URL=$(url "$port") "$root/bin/countersign" recover --hold --by drill
-as "$bin/pg_dump" -h "$dir" -p "$port" -U postgres app >"$dir/moved.sql"
+# The new server may be built without the compression that the old one has.
+as "$bin/pg_dump" -h "$dir" -p "$port" -U postgres --no-toast-compression app >"$dir/moved.sql"
 cluster "$new" "$dir/c" $((port + 4))
 psql -X -q "$(url $((port + 4)) postgres)" -f "$dir/roles.sql" >/dev/null 2>&1
 sql $((port + 4)) postgres "CREATE DATABASE app"
-psql -X -q "$(url $((port + 4)))" -f "$dir/moved.sql" >/dev/null
+psql -X -q -v ON_ERROR_STOP=1 "$(url $((port + 4)))" -f "$dir/moved.sql" >/dev/null
 held "held for a move, at the new place" $((port + 4)) app moved ""
 DATABASE_URL=$(url $((port + 4))) "$root/bin/countersign" recover --moved --apply --by drill
 worker "$(url $((port + 4)))" ""
