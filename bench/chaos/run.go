@@ -146,6 +146,10 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 	if err := t.log.Begin(); err != nil {
 		return outcome{}, err
 	}
+	// Workers that earlier faults killed never report to a recovery, which waits for all.
+	if _, err := t.db.Pool.Exec(ctx, "UPDATE workers SET ended = true WHERE NOT ended"); err != nil {
+		return outcome{}, err
+	}
 	t.began = time.Now()
 	t.workerSet = process.NewSet(t.workers, t.startWorker)
 
