@@ -161,8 +161,8 @@ func (h *environment) whileWorking(ctx context.Context, fn func() error) error {
 	}, fn)
 }
 
-// whileFleet runs a worker that makes so many calls at once, with a cache of its
-// own and all the work of its command, while fn runs.
+// whileFleet runs a worker with a number of concurrent calls, a cache of its own and
+// all the work of its command, while fn runs.
 func (h *environment) whileFleet(ctx context.Context, concurrency int, fn func() error) error {
 	cfg := h.workerConfig()
 	cfg.Concurrency, cfg.Grace = concurrency, time.Second

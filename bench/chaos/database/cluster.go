@@ -276,7 +276,7 @@ func (n *node) signal(ctx context.Context, sig syscall.Signal) error {
 }
 
 // StopSenders stops the processes with SIGSTOP that send the primary's log to the
-// standbys: what a standby has not received by now, it will never receive.
+// standbys: a standby receives nothing after this.
 func (c *Cluster) StopSenders(ctx context.Context) error {
 	pids, err := c.current().ask(ctx, "SELECT string_agg(r.pid::text, ' ') FROM pg_stat_replication r")
 	if err != nil {

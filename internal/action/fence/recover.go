@@ -49,7 +49,7 @@ const (
 	noteApproved = "the database was recovered: this may have been approved and sent before"
 )
 
-// Prepare returns what a recovery would do, in a transaction of the scope Admin or API.
+// Prepare returns the effects of a recovery, in a transaction of the scope Admin or API.
 func (r Recovery) Prepare(ctx context.Context, tx pgx.Tx) (Plan, error) {
 	p, err := plan(ctx, tx, r.Tenant)
 	if err != nil || !p.held() {

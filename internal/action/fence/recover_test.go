@@ -112,7 +112,7 @@ func TestASurvivorForgetsWhatARecoveredDatabaseLost(t *testing.T) {
 }
 
 // TestOutcomesThatComeLateAreReported has calls run while their claims are lost. Their
-// outcomes come when there is no lease that they could settle, or just before there is one.
+// outcomes arrive without a lease to settle, or just before one exists.
 func TestOutcomesThatComeLateAreReported(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
@@ -159,7 +159,7 @@ func TestOutcomesThatComeLateAreReported(t *testing.T) {
 	})
 }
 
-// prepare returns what a recovery would do.
+// prepare returns the effects of a recovery.
 func prepare(fx outboxtest.Fixture) (p fence.Plan) {
 	fx.As(postgres.Admin(), func(tx pgx.Tx) (err error) {
 		p, err = fence.Recovery{}.Prepare(context.Background(), tx)

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// plan counts what a recovery would find, if the fence is held.
+// plan counts the actions that a recovery affects, if the fence is held.
 func plan(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (p Plan, err error) {
 	s, err := Read(ctx, tx)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 const (
 	// A token is renewed a fifth of its time before its end, but mostEarly at most.
 	mostEarly = 5 * time.Minute
-	// nearEnd is the time before its end at which a token is not used any more.
+	// nearEnd is the time before its end from which a token is no longer used.
 	nearEnd = 2 * time.Second
 	// fresh is the age up to which the source's rejection of a token is not answered
 	// with another one.

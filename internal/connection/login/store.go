@@ -55,8 +55,7 @@ func (l *Logins) decrypt(tenant envelope.TenantID, context string, encrypted []b
 	return json.Unmarshal(text, into)
 }
 
-// client returns the stored client of an issuer; ok reports whether there is
-// one.
+// storedClient returns the stored client of an issuer; ok reports whether it exists.
 func (l *Logins) storedClient(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, issuer string) (client oauth.Registration, configured, ok bool, err error) {
 	row, err := dbsqlc.New().SourceClientGet(ctx, tx, &dbsqlc.SourceClientGetParams{TenantID: tenant, Issuer: issuer})
 	if errors.Is(err, pgx.ErrNoRows) {
