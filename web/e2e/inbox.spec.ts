@@ -101,7 +101,7 @@ for (const hand of hands) {
       })
       const page = await another(browser)
       await login(page, ana, `/inbox/${envelope.action_id}`)
-      await expect(page.getByText('This is your own proposal.', { exact: false }).first()).toBeVisible()
+      await expect(page.getByText('This is your own proposal', { exact: false }).first()).toBeVisible()
       await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-disabled', 'true')
       await page.keyboard.press('a')
       expect(await phase(envelope.action_id)).toBe('pending')
