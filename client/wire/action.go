@@ -33,6 +33,9 @@ type Action struct {
 	Waiting *Waiting `json:"waiting"`
 	// Reverts is the action that this one reverts; nil if it reverts none.
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
+	// Mail is the message that an action of triage is about, for people with the
+	// scope mail:read; nil for others, and for all other actions.
+	Mail *ActionMail `json:"mail,omitempty"`
 	// RevertedBy is the latest reversal of the action, or nil.
 	RevertedBy *Reverted `json:"reverted_by,omitempty"`
 	// ArgsCut, of a summary, reports whether the arguments are longer than a

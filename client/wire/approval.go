@@ -131,6 +131,9 @@ type InboxItem struct {
 	Policy     string `json:"policy,omitzero"`
 	Note       string `json:"note,omitzero"`
 	Drift      string `json:"drift,omitzero"`
+	// Mail is the message that an action of triage is about, for people with the
+	// scope mail:read.
+	Mail *ActionMail `json:"mail,omitempty"`
 	// ETag is for Approval.ETag.
 	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`

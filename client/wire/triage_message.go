@@ -209,3 +209,16 @@ type TriageWhyStep struct {
 	// ActionID is the action of the step, whose decision is that of policy.
 	ActionID *envelope.ActionID `json:"action_id,omitempty"`
 }
+
+// ActionMail is the message that an action of triage is about. Its sender chose
+// Sender, SenderName and Subject, which may hold any character; long ones are cut.
+type ActionMail struct {
+	MessageID  uuid.UUID `json:"message_id"`
+	Account    string    `json:"account"`
+	Sender     string    `json:"sender"`
+	SenderName string    `json:"sender_name"`
+	Subject    string    `json:"subject"`
+	ReceivedAt time.Time `json:"received_at"`
+	// Cohort is empty where nothing was decided about the message.
+	Cohort string `json:"cohort,omitzero"`
+}

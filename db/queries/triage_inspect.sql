@@ -1,5 +1,15 @@
 -- Data of triage that people read and set over the API.
 
+-- name: TriageActionMail :many
+-- The messages that actions of triage are about.
+SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort
+FROM actions a
+JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id
+JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id
+JOIN triage_accounts c ON c.tenant_id = m.tenant_id AND c.account_id = m.account_id
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%';
+
 -- name: TriageCorrectionAdd :many
 -- Inserts a correction with the features of the decision; no row if the message
 -- was never decided.

@@ -102,6 +102,22 @@ func TestTriage(t *testing.T) {
 	made := decode[wire.TriageCorrection](t, d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "request", "--json"), command.ExitOK).out)
 	d.want(d.operator("triage", "why", id.String()), command.ExitOK, "its owner is asked first", "act is request")
 	d.want(d.operator("triage", "correct", id.String(), "--retract", strconv.FormatInt(made.Number, 10)), command.ExitOK, "withdrew correction")
+	// Its proposal, which waits for a person.
+	external := "triage:" + strings.Repeat("0", 64)
+	action := decode[wire.Action](t, d.want(d.agent("submit", "--json", "--tool", "notes:notes.create", "--external-id", external, "--args", `{"title":"label","body":"x"}`), command.ExitOK).out)
+	exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope, proposal_id)
+		SELECT tenant_id, $2, account_id, message_id, 'label', '[{"pointer":"/account","value":"ann","origin":"config","ref":""}]',
+			jsonb_build_object('type', 'mcp.exec', 'external_id', $2::text, 'tool', '{"source":"mail","name":"message.label"}'::jsonb, 'args', '{"account":"ann"}'::jsonb), $3::uuid
+		FROM triage_messages WHERE message_id = $1`, id, external, action.Envelope.ActionID.String())
+	for _, args := range [][]string{{"inbox"}, {"get", action.Envelope.ActionID.String()}} {
+		got := d.want(d.operator(args...), command.ExitOK, `<bob@example.com>: pay \u{001B}[2J now`)
+		if strings.Contains(got.out, "\x1b") {
+			t.Errorf("%q prints what controls the terminal", args)
+		}
+	}
+	if got := d.want(d.agent("get", action.Envelope.ActionID.String()), command.ExitOK); strings.Contains(got.out, "bob@example.com") {
+		t.Errorf("an agent reads mail: %s", got.out)
+	}
 	exec(message, uuid.Must(uuid.NewV7()), "again", account.ID)
 	d.want(d.operator("triage", "show", "4711@example.com"), command.ExitFailed, "several messages", id.String())
 	d.want(d.admin("triage", "accounts", "delete", "work"), command.ExitOK, "deleted account work")

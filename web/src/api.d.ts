@@ -2959,6 +2959,7 @@ export interface components {
             next_attempt_at: components["schemas"]["MaybeTime"];
             /** @description The reason for its wait; null if it does not wait. */
             waiting: null | components["schemas"]["Waiting"];
+            mail?: components["schemas"]["ActionMail"];
             /** @description The action that this one reverts; absent if it reverts none. */
             reverts?: components["schemas"]["UUID"];
             /** @description Its last reversal; absent if there is none. */
@@ -3267,6 +3268,7 @@ export interface components {
             note?: string;
             /** @description The problem of the tool's definition. */
             drift?: string;
+            mail?: components["schemas"]["ActionMail"];
             etag?: components["schemas"]["EntityTag"];
             code?: string;
             message?: string;
@@ -5633,6 +5635,21 @@ export interface components {
             /** @enum {string} */
             origin: "header" | "config" | "template" | "enum" | "model_text";
             ref: string;
+        };
+        /**
+         * @description The message that an action of triage is about; absent for callers without the scope `mail:read`, for agents and for viewers.
+         *     Its sender chose the texts, which are exact: show them as data. They are cut after 512 bytes, with an ellipsis.
+         */
+        ActionMail: {
+            message_id: components["schemas"]["UUID"];
+            account: string;
+            sender: string;
+            sender_name: string;
+            subject: string;
+            /** Format: date-time */
+            received_at: string;
+            /** @description Who wrote, in one word; absent where nothing was decided about the message. */
+            cohort?: string;
         };
         /**
          * @example {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -168,6 +169,7 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"external id", e.ExternalID,
 		"tool", toolName(e.Tool),
 		"args", string(e.Args),
+		"mail", MailText(act.Mail),
 	}
 	if d := act.Decision; d != nil && d.Edited != nil {
 		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By.Brief()+")")
@@ -213,6 +215,15 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		return err
 	}
 	return ShowAttempts(a, attempts)
+}
+
+// MailText shows the sender and the subject of the message that an action is about;
+// empty for none.
+func MailText(m *wire.ActionMail) string {
+	if m == nil {
+		return ""
+	}
+	return strings.TrimSpace(m.SenderName+" <"+m.Sender+">") + ": " + m.Subject
 }
 
 // ShowAttempts shows the attempts of an action as a table.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
@@ -32,11 +33,11 @@ func Inbox(a *command.App) *cobra.Command {
 		}
 		now := time.Now()
 		return command.View[wire.InboxItem]{
-			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "ARGUMENTS"},
+			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "MAIL", "ARGUMENTS"},
 			Row: func(it wire.InboxItem) []string {
 				return []string{
 					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
-					waitsText(it), command.Compact(it.Args),
+					waitsText(it), actions.MailText(it.Mail), command.Compact(it.Args),
 				}
 			},
 		}.ShowPage(a)(page, nil)

@@ -13,8 +13,65 @@ import (
 	"github.com/google/uuid"
 )
 
-const triageCorrectionAdd = `-- name: TriageCorrectionAdd :many
+const triageActionMail = `-- name: TriageActionMail :many
 
+SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort
+FROM actions a
+JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id
+JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id
+JOIN triage_accounts c ON c.tenant_id = m.tenant_id AND c.account_id = m.account_id
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND a.external_id LIKE 'triage:%'
+`
+
+type TriageActionMailParams struct {
+	TenantID  envelope.TenantID
+	ActionIds []uuid.UUID
+}
+
+type TriageActionMailRow struct {
+	ActionID   envelope.ActionID
+	MessageID  uuid.UUID
+	Account    string
+	Sender     string
+	SenderName string
+	Subject    string
+	ReceivedAt time.Time
+	Cohort     string
+}
+
+// Data of triage that people read and set over the API.
+// The messages that actions of triage are about.
+func (q *Queries) TriageActionMail(ctx context.Context, db DBTX, arg *TriageActionMailParams) ([]TriageActionMailRow, error) {
+	rows, err := db.Query(ctx, triageActionMail, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageActionMailRow{}
+	for rows.Next() {
+		var i TriageActionMailRow
+		if err := rows.Scan(
+			&i.ActionID,
+			&i.MessageID,
+			&i.Account,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+			&i.ReceivedAt,
+			&i.Cohort,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageCorrectionAdd = `-- name: TriageCorrectionAdd :many
 INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by)
 SELECT d.tenant_id, d.account_id, d.message_id, $1, $2, d.features, $3
 FROM triage_decisions d
@@ -35,7 +92,6 @@ type TriageCorrectionAddRow struct {
 	MadeAt       time.Time
 }
 
-// Data of triage that people read and set over the API.
 // Inserts a correction with the features of the decision; no row if the message
 // was never decided.
 func (q *Queries) TriageCorrectionAdd(ctx context.Context, db DBTX, arg *TriageCorrectionAddParams) ([]TriageCorrectionAddRow, error) {

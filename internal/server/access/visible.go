@@ -35,6 +35,18 @@ func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
 	return redact.JSON(args)
 }
 
+// ReadsMail reports whether a caller may read senders, subjects and texts of mail:
+// a person with the scope, whose token covers all tools, since mail belongs to
+// none.
+func ReadsMail(by identity.Principal) bool {
+	switch by.Role {
+	case identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner:
+		return by.Tools == nil && by.Has(identity.MailRead)
+	case identity.RoleAgent, identity.RoleViewer:
+	}
+	return false
+}
+
 // Lists returns which tools a caller may list.
 func Lists(by identity.Principal) settings.Listing {
 	switch {

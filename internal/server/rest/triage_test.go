@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -59,6 +61,115 @@ func (f *tenantFixture) message(account, id string, received time.Time) {
 		FROM triage_accounts a WHERE a.tenant_id = $1 AND a.name = $2`, account, id, mailMarker, received)
 }
 
+// waitingProposal makes the action of a proposal of triage about a message, which
+// waits for a person, and returns its id.
+func (f *tenantFixture) waitingProposal(message, name string, args object) string {
+	f.t.Helper()
+	external := "triage:" + strings.Repeat("0", 64-len(name)) + name
+	p := proposal("write", args)
+	p["external_id"] = external
+	id := f.agent.send("POST", "/api/v1/actions", p).wants(f.t, 201).action(f.t).Envelope.ActionID
+	f.write(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope, proposal_id)
+		SELECT m.tenant_id, $3::text, m.account_id, m.message_id, 'label',
+			'[{"pointer":"/account","value":"ann","origin":"config","ref":""}]',
+			jsonb_build_object('type', 'mcp.exec', 'external_id', $3::text, 'tool', jsonb_build_object('source', 'mail', 'name', 'message.label'), 'args', jsonb_build_object('account', 'ann')),
+			$4::uuid
+		FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, external, id)
+	return id
+}
+
+func TestSenderAndSubjectOfMailInApprovals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailapproval")
+	message, poisoned := uuid.NewString(), uuid.NewString()
+	f.mailbox("ann", message)
+	f.message("ann", poisoned, time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	subject := "<b>*pay*</b> \u202enow\u0007 " + strings.Repeat("ä", 600)
+	f.write("UPDATE triage_messages SET subject = $3, sender_name = 'Bob\u202e' WHERE tenant_id = $1 AND message_id = $2::uuid", poisoned, subject)
+	plain, other := f.waitingProposal(message, "a", object{"n": 1}), f.mail(object{"n": 2})
+	odd := f.waitingProposal(poisoned, "b", object{"n": 3})
+	// A name that looks like one of triage's, without a proposal of triage.
+	forged := proposal("write", object{"n": 4})
+	forged["external_id"] = "triage:" + strings.Repeat("c", 64)
+	fake := f.agent.send("POST", "/api/v1/actions", forged).wants(t, 201).action(t).Envelope.ActionID
+
+	mails := map[string]*wire.ActionMail{}
+	for _, it := range f.operator.inbox("").Items {
+		mails[it.ActionID.String()] = it.Mail
+	}
+	if m := mails[plain]; m == nil || m.Subject != mailMarker || m.SenderName != mailMarker || m.Sender != "bob@example.org" ||
+		m.MessageID.String() != message || m.Account != "ann" || m.Cohort != "default" {
+		t.Errorf("the message of a proposal of triage = %+v", m)
+	}
+	if mails[other] != nil || mails[fake] != nil {
+		t.Errorf("actions of an agent are about %+v and %+v, want no message", mails[other], mails[fake])
+	}
+	// The API is exact, but for the length; command line, page and Slack escape it.
+	if m := mails[odd]; m == nil || !strings.HasPrefix(m.Subject, "<b>*pay*</b> \u202enow\u0007 ä") || len(m.Subject) > 520 || !strings.HasSuffix(m.Subject, "…") || m.SenderName != "Bob\u202e" {
+		t.Errorf("a poisoned message = %+v", m)
+	}
+	var one wire.Action
+	f.operator.send("GET", path(plain, ""), nil).wants(t, 200).into(t, &one)
+	if one.Mail == nil || one.Mail.Subject != mailMarker {
+		t.Errorf("the action's message = %+v", one.Mail)
+	}
+	var list wire.Page[wire.Action]
+	f.operator.send("GET", "/api/v1/actions?view=summary", nil).wants(t, 200).into(t, &list)
+	if n := len(slices.DeleteFunc(list.Items, func(a wire.Action) bool { return a.Mail == nil })); n != 2 {
+		t.Errorf("%d actions of the list have a message, want 2", n)
+	}
+
+	scopes := slices.DeleteFunc(slices.Clone(identity.Scopes()), func(s identity.Scope) bool { return s == identity.MailRead })
+	for name, by := range map[string]*client{
+		"an agent": f.agent, "a viewer": f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer, Scopes: identity.Scopes()}),
+		"an operator without the scope": f.holder(identity.Grant{Name: "scopeless", Role: identity.RoleOperator, Scopes: scopes}),
+		"a token for some tools":        f.holder(identity.Grant{Name: "narrow", Role: identity.RoleOwner, Tools: []string{"mail:*"}}),
+	} {
+		for _, at := range []string{path(plain, ""), "/api/v1/actions", "/api/v1/inbox", "/api/v1/inbox?view=summary"} {
+			if a := by.send("GET", at, nil); strings.Contains(string(a.body), mailMarker) || strings.Contains(string(a.body), `"mail":{`) {
+				t.Errorf("%s reads text of mail at %s: %s", name, at, a.body)
+			}
+		}
+	}
+
+	f.operator.send("POST", path(plain, "/approve"), object{"note": "as agreed"}).wants(t, 200)
+	f.operator.send("POST", path(odd, "/deny"), nil).wants(t, 200)
+	f.leaksNoMail()
+}
+
+// leaksNoMail checks that text of mail is in the tables of triage alone: in no
+// line of the log, and in no row of any other table.
+func (f *tenantFixture) leaksNoMail() {
+	f.t.Helper()
+	if strings.Contains(f.logs.String(), mailMarker) {
+		f.t.Error("the log holds text of mail")
+	}
+	err := postgres.InTx(f.t.Context(), f.db, postgres.Admin(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(f.t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = 'countersign_data' AND c.relkind = 'r' AND c.relname NOT LIKE 'triage\_%' ORDER BY c.relname`)
+		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if len(tables) < 30 {
+			f.t.Errorf("%d tables were looked at, want all", len(tables))
+		}
+		for _, table := range tables {
+			var leaked int
+			if err := tx.QueryRow(f.t.Context(), "SELECT count(1) FROM "+pgx.Identifier{table}.Sanitize()+" r WHERE to_jsonb(r)::text LIKE '%' || $1 || '%'", mailMarker).Scan(&leaked); err != nil {
+				return err
+			}
+			if leaked > 0 {
+				f.t.Errorf("%d rows of %s hold text of mail", leaked, table)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func TestTextOfMailNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailtext")
@@ -95,16 +206,7 @@ func TestTextOfMailNeedsItsScope(t *testing.T) {
 		agent.send("GET", path, nil).wants(t, http.StatusForbidden)
 		some.send("GET", path, nil).wants(t, http.StatusForbidden)
 	}
-	if strings.Contains(f.logs.String(), mailMarker) {
-		t.Error("the log holds text of mail")
-	}
-	var leaked int
-	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, "SELECT count(1) FROM events e WHERE to_jsonb(e)::text LIKE '%' || $1 || '%'", mailMarker).Scan(&leaked)
-	})
-	if leaked > 0 {
-		t.Errorf("%d events hold text of mail", leaked)
-	}
+	f.leaksNoMail()
 }
 
 func TestPasswordsOfMailAccountsAreNeverShown(t *testing.T) {

@@ -47,7 +47,11 @@ func Show(c *request.Call, id envelope.ActionID) error {
 		}
 	}
 	c.SetETag(tag)
-	return c.JSON(http.StatusOK, shown)
+	one := []wire.Action{shown}
+	if err := addMail(c, one); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, one[0])
 }
 
 // cursorActions is the name of the list of actions in cursors. That of the oldest
@@ -86,6 +90,9 @@ func List(c *request.Call) error {
 			a = Summary(a)
 		}
 		shown.Items = append(shown.Items, a)
+	}
+	if err := addMail(c, shown.Items); err != nil {
+		return err
 	}
 	if found.Next != nil {
 		shown.NextCursor = new(request.WriteCursor(list, *found.Next))

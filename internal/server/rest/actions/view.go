@@ -2,8 +2,14 @@ package actions
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/visible"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -47,6 +53,34 @@ func viewFor(by identity.Principal, v outbox.View, decoded traces) wire.Action {
 		a.Decision.Edited.ProposedArgs = access.Args(by, a.Decision.Edited.ProposedArgs)
 	}
 	return a
+}
+
+// AddMail sets the messages that actions of triage are about, where the caller may
+// read mail. of returns the action of a row, and the place of its message.
+func AddMail[T any](c *request.Call, rows []T, of func(*T) (envelope.ActionID, **wire.ActionMail)) error {
+	if len(rows) == 0 || !access.ReadsMail(c.By) {
+		return nil
+	}
+	ids := make([]envelope.ActionID, len(rows))
+	for i := range rows {
+		ids[i], _ = of(&rows[i])
+	}
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (map[envelope.ActionID]*wire.ActionMail, error) {
+		return c.Mail(ctx, tx, c.By.Tenant, ids...)
+	})
+	for i := range rows {
+		id, mail := of(&rows[i])
+		*mail = found[id]
+	}
+	return err
+}
+
+// addMail is AddMail for actions of triage among some actions.
+func addMail(c *request.Call, rows []wire.Action) error {
+	if !slices.ContainsFunc(rows, func(a wire.Action) bool { return strings.HasPrefix(a.Envelope.ExternalID, "triage:") }) {
+		return nil
+	}
+	return AddMail(c, rows, func(a *wire.Action) (envelope.ActionID, **wire.ActionMail) { return a.Envelope.ActionID, &a.Mail })
 }
 
 // Summary returns an action as lists of summaries show it.

@@ -9,6 +9,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -65,6 +69,9 @@ type Backend struct {
 	// MailKey encrypts the passwords of mail accounts. Without a key none are
 	// taken.
 	MailKey encryption.Key
+	// Mail returns the messages that actions of triage are about. Only a caller who
+	// access.ReadsMail may be shown them.
+	Mail func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error)
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.
 	Wake func()

@@ -21,6 +21,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
+// ActionMail returns the messages that actions of triage are about.
+func ActionMail(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error) {
+	return inspect.Mail(ctx, tx, tenant, actions...)
+}
+
 // Status handles GET /api/v1/triage/status. It shows whether and when accounts
 // are read, or the reason why they are not.
 func Status(c *request.Call) error {

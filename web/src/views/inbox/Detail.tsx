@@ -218,6 +218,7 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
           </>
         )}
       </p>
+      <MailLine of={action.mail} />
       {item?.drift && (
         <p className="banner tone-drift">
           <strong>The tool changed: </strong>
@@ -236,6 +237,19 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
         </p>
       )}
     </header>
+  )
+}
+
+// MailLine shows the message that an action is about. Its sender chose every word of it.
+function MailLine({ of }: { of: Action['mail'] }) {
+  if (!of) return null
+  return (
+    <p>
+      <span className="faint">Mail: </span>
+      {of.sender_name && <Shown text={of.sender_name} />} {'<'}
+      <Shown text={of.sender} />
+      {'>'}: <Shown text={of.subject || 'no subject'} />
+    </p>
   )
 }
 

@@ -67,6 +67,10 @@ export function headline(item: Item): string {
     .replace(/[ \t\n]+/g, ' ')
 }
 
+// mailLine returns one line about the message that an item is about.
+export const mailLine = ({ sender, sender_name, subject }: NonNullable<Item['mail']>) =>
+  `${sender_name || sender}: ${subject || 'no subject'}`.slice(0, 200)
+
 const telling = [
   '/to',
   '/email',

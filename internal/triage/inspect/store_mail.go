@@ -1,0 +1,47 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/visible"
+)
+
+// maxMailText bounds the bytes shown of a sender's name, and of a subject.
+const maxMailText = 512
+
+// Mail returns the messages that actions of triage are about. Other actions have
+// none. Senders chose the texts, which are therefore cut, and otherwise exact.
+func Mail(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error) {
+	ids := make([]uuid.UUID, len(actions))
+	for i, id := range actions {
+		ids[i] = uuid.UUID(id)
+	}
+	rows, err := dbsqlc.New().TriageActionMail(ctx, tx, &dbsqlc.TriageActionMailParams{TenantID: tenant, ActionIds: ids})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[envelope.ActionID]*wire.ActionMail, len(rows))
+	for _, r := range rows {
+		found[r.ActionID] = &wire.ActionMail{
+			MessageID: r.MessageID, Account: r.Account, Sender: beginning(r.Sender), SenderName: beginning(r.SenderName),
+			Subject: beginning(r.Subject), ReceivedAt: postgres.OrZero(postgres.UTC(&r.ReceivedAt)), Cohort: r.Cohort,
+		}
+	}
+	return found, nil
+}
+
+// beginning returns the beginning of a text, with a mark where it was cut.
+func beginning(text string) string {
+	shown, cut := visible.Cut(text, maxMailText)
+	if cut {
+		shown += "…"
+	}
+	return shown
+}
