@@ -146,9 +146,10 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 	if err := t.log.Begin(); err != nil {
 		return outcome{}, err
 	}
-	// Workers that earlier faults killed never report to a recovery, which waits for all.
-	if _, err := t.db.Pool.Exec(ctx, "UPDATE workers SET ended = true WHERE NOT ended"); err != nil {
-		return outcome{}, err
+	if t.fault.loses {
+		if err := t.awaitOthersGone(ctx); err != nil {
+			return outcome{}, err
+		}
 	}
 	t.began = time.Now()
 	t.workerSet = process.NewSet(t.workers, t.startWorker)
@@ -235,6 +236,16 @@ func (t *faultRun) addFinalSigns(ctx context.Context, e evidence) error {
 func (t *faultRun) awaitSubmitted(ctx context.Context, share float64) error {
 	return process.Poll(ctx, pollInterval, func() (bool, error) {
 		return float64(t.agent.submitted.Load()) >= share*float64(t.total()), nil
+	})
+}
+
+// awaitOthersGone waits until a recovery does not wait for the reports of workers that
+// earlier faults killed: it does for those that were recorded in the last four leases.
+func (t *faultRun) awaitOthersGone(ctx context.Context) error {
+	return process.Poll(ctx, pollInterval, func() (gone bool, err error) {
+		const past = "SELECT NOT EXISTS (SELECT 1 FROM workers w WHERE NOT w.ended AND w.seen_at + 4 * w.lease > now())"
+		err = t.db.Pool.QueryRow(ctx, past).Scan(&gone)
+		return gone, err
 	})
 }
 

@@ -19,12 +19,24 @@ SELECT recover_fence(sqlc.narg(ask_until)::timestamptz) AS database_id;
 -- cannot have been because they are for later or were proposed while the database was
 -- held, all other actions on the schedule, and approvals that may have been given. The
 -- head of a tenant's chain is that of before.
+--
+-- A worker counts if it may have committed after the last commit P that is here. One that
+-- reaches the database is recorded every third of its lease, and f.point, when any was
+-- recorded last, is not later than P. So one that ran at P was recorded less than a lease
+-- before f.point, or later; with four, a slow database costs no worker. One that was
+-- recorded earlier had crashed, or was cut off; all its leases had expired at P. It can
+-- only have sent if it came back after P, which no row here shows, as of a worker that
+-- started after P: a memory outside shows both.
 WITH head AS (
     SELECT c.checkpoint_no, c.hash
     FROM checkpoints c, fence f
     WHERE c.tenant_id = @tenant_id AND c.created_at < f.changed_at
     ORDER BY c.checkpoint_no DESC
     LIMIT 1
+), last_workers AS (
+    SELECT w.reported
+    FROM workers w, fence f
+    WHERE NOT w.ended AND (f.point IS NULL OR w.seen_at + 4 * w.lease >= f.point)
 )
 SELECT
     count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR s.reached))::bigint AS unsure,
@@ -34,8 +46,8 @@ SELECT
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
     (SELECT count(1) FROM lost_calls l WHERE l.known)::bigint AS recorded,
     (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')::bigint AS lost,
-    (SELECT count(1) FROM workers w WHERE NOT w.ended)::bigint AS workers,
-    (SELECT count(1) FROM workers w WHERE NOT w.ended AND NOT w.reported)::bigint AS silent,
+    (SELECT count(1) FROM last_workers)::bigint AS workers,
+    (SELECT count(1) FROM last_workers l WHERE NOT l.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,
     coalesce((
         SELECT max(e.at) FROM events e, fence f WHERE e.at < f.changed_at AND NOT (e.kind = 'configured' AND e.items @> '[{"code": "held"}]')
@@ -54,11 +66,19 @@ CROSS JOIN LATERAL (
 
 -- name: FenceSet :one
 -- Changes the state of the fence. An open fence is that of the present server. A new
--- database gets an id of its own, since it may be made from a template.
+-- database gets an id of its own, since it may be made from a template. The first worker
+-- on a changed server is here before any is recorded there. On the same server it is not
+-- known when commits went missing.
 UPDATE fence f
 SET database_id = CASE WHEN f.state = 'new' THEN gen_random_uuid() ELSE f.database_id END,
     state = @state, reason = @reason, detail = @detail, epoch = @epoch, changed_at = now(),
     started = CASE WHEN @state::text = 'held' THEN f.started ELSE s.started END,
+    point = CASE
+        WHEN @state::text = 'open' THEN NULL
+        WHEN @reason::text = 'moved' THEN now()
+        WHEN f.state <> 'open' THEN f.point
+        WHEN f.started <> s.started THEN (SELECT max(w.seen_at) FROM workers w WHERE NOT w.ended AND w.refuses = '')
+    END,
     system_id = CASE WHEN @state::text = 'open' THEN s.system_id ELSE f.system_id END,
     database_oid = CASE WHEN @state::text = 'open' THEN s.database_oid ELSE f.database_oid END,
     timeline = CASE WHEN @state::text = 'open' AND s.timeline > 0 THEN s.timeline ELSE f.timeline END

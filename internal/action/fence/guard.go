@@ -321,12 +321,17 @@ func (g *Guard) save(m memory) error {
 // missingNone reports whether a memory has no commit that another one lacks.
 func missingNone(m, other memory) bool { return m.missing(other.Commits) == "" }
 
-// end records that the process has ended, and what it remembers.
+// end records that the process has ended, and what it remembers. It compares first, since
+// the server may have changed just before: a process that ended is not waited for.
 func (g *Guard) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	err := g.save(g.remember())
 	if g.seen.IsZero() {
+		return
+	}
+	if _, err := g.Check(ctx); err != nil {
+		g.cfg.Log.WarnContext(ctx, "the end of the worker is not recorded", slog.Any("error", err))
 		return
 	}
 	if put := postgres.InTx(ctx, g.db, postgres.Worker(), func(tx pgx.Tx) error {

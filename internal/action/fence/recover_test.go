@@ -3,6 +3,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -184,6 +185,136 @@ func TestASilentWorkerLeavesActionsUnknown(t *testing.T) {
 
 	if err != nil || p.Unknown != 2 || p.Silent != 1 {
 		t.Errorf("Apply = %+v, %v; want 2 unknown", p, err)
+	}
+}
+
+// TestWorkersThatCannotHaveSentAreNotWaitedFor has a worker that lost commits and reports,
+// and others of which the database knows more or less.
+func TestWorkersThatCannotHaveSentAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	const sameServer = "files were set back under the running server"
+	for name, test := range map[string]struct {
+		// other is the worker whose calls are not reported.
+		other           func(f *fixture)
+		workers, silent int64
+	}{
+		"it crashed days before": {func(f *fixture) {
+			newFixture(f.t, f.db, fence.Config{}).is(fence.StateOpen)
+			f.exec("UPDATE workers SET seen_at = now() - interval '5 days' WHERE worker <> $1", f.loop.Next().Worker.String())
+		}, 1, 0},
+		"it was recorded three leases before": {func(f *fixture) {
+			newFixture(f.t, f.db, fence.Config{}).is(fence.StateOpen)
+			f.exec("UPDATE workers SET seen_at = now() - 3 * lease WHERE worker <> $1", f.loop.Next().Worker.String())
+		}, 2, 1},
+		"it ran at the point": {func(f *fixture) { newFixture(f.t, f.db, fence.Config{}).is(fence.StateOpen) }, 2, 1},
+		"all crashed days before": {func(f *fixture) {
+			newFixture(f.t, f.db, fence.Config{}).is(fence.StateOpen)
+			f.exec("UPDATE workers SET seen_at = now() - interval '5 days'")
+		}, 2, 1},
+		"it ended": {func(f *fixture) {
+			other := newFixture(f.t, f.db, fence.Config{})
+			run(f.t, other.guard, func() { other.is(fence.StateOpen) })
+		}, 1, 0},
+		sameServer: {func(f *fixture) {
+			newFixture(f.t, f.db, fence.Config{}).is(fence.StateOpen)
+			f.exec("UPDATE workers SET seen_at = now() - interval '5 days' WHERE worker <> $1", f.loop.Next().Worker.String())
+		}, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.DB(t)
+			fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+			f.is(fence.StateOpen)
+			f.commit()
+			fx.Queue(envelope.EffectOnce, 2)
+			test.other(f)
+			if name != sameServer {
+				f.restart()
+			}
+			f.exec("UPDATE worker_commits SET seq = 0")
+			f.is(fence.StateHeld)
+
+			p := prepare(fx)
+
+			want := int64(0)
+			if test.silent > 0 {
+				want = 2
+			}
+			if p.Workers != test.workers || p.Silent != test.silent || p.Unknown != want || p.Sendable != 2-want {
+				t.Errorf("Prepare = %+v, want %d workers, of which %d are silent", p.Recovery, test.workers, test.silent)
+			}
+		})
+	}
+}
+
+// TestAMemoryOutsideShowsAWorkerThatStartedAfterThePoint has the database lose all that it
+// knew of a worker. Only the state file shows that it worked, and the process that reads
+// it cannot report its calls.
+func TestAMemoryOutsideShowsAWorkerThatStartedAfterThePoint(t *testing.T) {
+	t.Parallel()
+	db, file := dbtest.DB(t), filepath.Join(t.TempDir(), "state")
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	fx.Queue(envelope.EffectOnce, 2)
+	late := newFixture(t, db, fence.Config{File: file})
+	late.is(fence.StateOpen)
+	late.commit()
+	late.is(fence.StateOpen) // the file is written
+	f.exec("DELETE FROM workers WHERE worker = $1", late.loop.Next().Worker.String())
+	f.exec("DELETE FROM worker_commits WHERE worker = $1", late.loop.Next().Worker.String())
+	f.exec("UPDATE worker_commits SET seq = 0")
+	f.restart()
+	f.is(fence.StateHeld)
+	if p := prepare(fx); p.Unknown != 0 || p.Sendable != 2 {
+		t.Errorf("without the file: %+v, want two that go on", p.Recovery)
+	}
+
+	newFixture(t, db, fence.Config{File: file}).is(fence.StateHeld)
+
+	if p := prepare(fx); p.Reason != fence.ReasonSetBack || p.Unknown != 2 || p.Sendable != 0 {
+		t.Errorf("with the file: %+v, want two unknown", p.Recovery)
+	}
+}
+
+// TestAWorkerThatEndsJustAfterALossReports has a worker end before it compared.
+func TestAWorkerThatEndsJustAfterALossReports(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = 0")
+	run(t, f.guard, func() {})
+
+	if p := prepare(fx); p.State != string(fence.StateHeld) || p.Reason != fence.ReasonLost {
+		t.Errorf("Prepare = %+v, want the database held", p.Recovery)
+	}
+}
+
+// TestACrashedWorkerDoesNotStopAMove has one that ran at the time of the hold, and one that
+// crashed long before.
+func TestACrashedWorkerDoesNotStopAMove(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	f, crashed := newFixture(t, db, fence.Config{}), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	crashed.is(fence.StateOpen)
+	f.exec("UPDATE workers SET seen_at = now() - interval '1 minute' WHERE worker = $1", crashed.loop.Next().Worker.String())
+	if err := postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) error { return fence.HoldForMove(t.Context(), tx, "Ana") }); err != nil {
+		t.Fatal(err)
+	}
+	run(t, f.guard, func() {})
+	if _, _, err := apply(t, db, fence.Recovery{Moved: true}); !errors.Is(err, fault.Conflict) {
+		t.Errorf("two leases after it was recorded: %v, want a conflict", err)
+	}
+	f.exec("UPDATE workers SET seen_at = now() - interval '5 days' WHERE worker = $1", crashed.loop.Next().Worker.String())
+
+	_, done, err := apply(t, db, fence.Recovery{Moved: true})
+
+	if err != nil || !done {
+		t.Errorf("Apply = %t, %v", done, err)
 	}
 }
 
