@@ -45,6 +45,8 @@ type Observation struct {
 	// Result and ProviderID are those of the source's answer.
 	Result     json.RawMessage
 	ProviderID string
+	// Return is the later call that ends the effect of this one; else nil.
+	Return *Return
 }
 
 // Refuse returns the observation of a call that was not sent and can never be
@@ -150,6 +152,7 @@ func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 		RetryAfter: o.RetryAfter,
 		Result:     o.Result,
 		ProviderID: o.ProviderID,
+		Return:     o.Return,
 	}
 }
 

@@ -165,6 +165,18 @@ type Outcome struct {
 	// ToolHeld is set, with Deferred, if the reason concerns only the tool:
 	// other tools of the source may be called.
 	ToolHeld bool
+	// Return is the later call that ends the effect of this one; else nil.
+	Return *Return
+}
+
+// Return is a call of another tool of the same source that ends the temporary
+// effect of a call, at a time that the arguments of that call name. It is part of
+// the call: the approval of one is that of the other. Only adapters of
+// Countersign make one.
+type Return struct {
+	Tool string
+	Args json.RawMessage
+	At   time.Time
 }
 
 // MaxMessageBytes bounds Outcome.Message.

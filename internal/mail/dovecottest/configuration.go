@@ -43,6 +43,9 @@ namespace inbox {
     special_use = \Sent
     auto = create
   }
+  mailbox Bin-by-use {
+    special_use = \Trash
+  }
 }
 service imap-login {
   chroot =

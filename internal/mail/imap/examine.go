@@ -61,6 +61,10 @@ func foldersOf(listed []*imap.ListData) []mailbox.Folder {
 	return folders
 }
 
+// attrSnoozed is the attribute of a folder for snoozed messages, in IANA's
+// registry of mailbox attributes.
+const attrSnoozed imap.MailboxAttr = `\Snoozed`
+
 // useOf returns the use that the server assigns to a folder.
 func useOf(data *imap.ListData) mailbox.Use {
 	if strings.EqualFold(data.Mailbox, "INBOX") {
@@ -80,6 +84,8 @@ func useOf(data *imap.ListData) mailbox.Use {
 			return mailbox.UseJunk
 		case imap.MailboxAttrAll:
 			return mailbox.UseAll
+		case attrSnoozed:
+			return mailbox.UseSnoozed
 		}
 	}
 	return mailbox.UseOther

@@ -26,6 +26,8 @@ const (
 	UseTrash   Use = "trash"
 	UseJunk    Use = "junk"
 	UseAll     Use = "all"
+	// UseSnoozed holds messages that return to their folder at a later time.
+	UseSnoozed Use = "snoozed"
 	// UseOther is every other folder.
 	UseOther Use = ""
 )

@@ -146,6 +146,8 @@ func UseOf(name, separator string) Use {
 		return UseJunk
 	case "all mail", "alle nachrichten":
 		return UseAll
+	case "snoozed", "zurückgestellt":
+		return UseSnoozed
 	}
 	return UseOther
 }

@@ -121,16 +121,23 @@ func (s *Source) flag(ctx context.Context, call source.Call, in changeArgs) sour
 
 func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		folder, err := on.folder(ctx, mailbox.UseArchive, mailbox.UseAll)
-		if errors.Is(err, mailbox.ErrNoFolder) {
-			return s.refuse(source.CodeNotFound, "the account has no folder for archived messages; name one as folders.archive in the source's configuration")
-		}
-		if err != nil {
-			return on.failed(ctx, err, false)
-		}
-		in.Folder = folder
-		return on.moveTo(ctx, call, in)
+		return on.moveToUse(ctx, call, in,
+			"the account has no folder for archived messages; name one as folders.archive in the source's configuration", mailbox.UseArchive, mailbox.UseAll)
 	})
+}
+
+// moveToUse moves a message to the first folder of the account for one of the
+// uses. absent is the reason of the refusal without one.
+func (s *session) moveToUse(ctx context.Context, call source.Call, in changeArgs, absent string, uses ...mailbox.Use) source.Observation {
+	folder, err := s.folder(ctx, uses...)
+	if errors.Is(err, mailbox.ErrNoFolder) {
+		return s.source.refuse(source.CodeNotFound, absent)
+	}
+	if err != nil {
+		return s.failed(ctx, err, false)
+	}
+	in.Folder = folder
+	return s.moveTo(ctx, call, in)
 }
 
 func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) source.Observation {

@@ -50,7 +50,8 @@ type Mailbox struct {
 	From string `json:"from,omitzero"`
 	// LabelPrefix is added to every label.
 	LabelPrefix string `json:"label_prefix,omitzero"`
-	// Folders are the names of folders by use: archive, junk, drafts, trash.
+	// Folders are the names of folders by use: archive, junk, drafts, trash,
+	// snoozed.
 	Folders map[mailbox.Use]string `json:"folders,omitempty"`
 }
 

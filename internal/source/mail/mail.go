@@ -34,6 +34,12 @@ const (
 	// repeated call changes nothing.
 	ToolArchive = "message.archive"
 	ToolMove    = "message.move"
+	// ToolTrash moves a message to the trash, and never deletes it.
+	ToolTrash = "message.trash"
+	// ToolSnooze moves a message to the folder of snoozed messages until a time;
+	// ToolReturn, which follows at that time, moves it back.
+	ToolSnooze = "message.snooze"
+	ToolReturn = "message.return"
 	// ToolRestore restores the state before a call of the tools above.
 	ToolRestore = "message.restore"
 	// ToolDraft stores a draft. Its Message-ID is derived from the call's key,
@@ -94,6 +100,9 @@ func New(cfg Config) (*Source, error) {
 		ToolFlag:        rest.WithArgs(s.flag),
 		ToolArchive:     rest.WithArgs(s.archive),
 		ToolMove:        rest.WithArgs(s.move),
+		ToolTrash:       rest.WithArgs(s.trash),
+		ToolSnooze:      rest.WithArgs(s.snooze),
+		ToolReturn:      rest.WithArgs(s.comeBack),
 		ToolRestore:     rest.WithArgs(s.restore),
 		ToolDraft:       rest.WithArgs(s.draft),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),

@@ -62,7 +62,9 @@ func TestCallsAreReverted(t *testing.T) {
 		"archive with a label": {
 			mail.ToolArchive, object{"labels": object{"add": []string{"receipts"}}}, []string{"todo"}, `Archive [receipts todo]`,
 		},
-		"move": {mail.ToolMove, object{"folder": "Projects"}, nil, `Projects []`},
+		"move":   {mail.ToolMove, object{"folder": "Projects"}, nil, `Projects []`},
+		"trash":  {mail.ToolTrash, nil, []string{"todo"}, `Trash [todo]`},
+		"snooze": {mail.ToolSnooze, object{"until": in(time.Hour)}, []string{`\Seen`}, `Snoozed [\Seen]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +76,7 @@ func TestCallsAreReverted(t *testing.T) {
 			was := fmt.Sprint("INBOX ", before.Flags)
 
 			result := f.done(test.tool, args)
-			left := f.locations("INBOX", "Archive", "Projects", "Junk")
+			left := f.locations("INBOX", "Archive", "Projects", "Junk", "Trash", "Snoozed")
 			restored := f.done(mail.ToolRestore, f.reversal(args, result))
 
 			if stateOf(result, "before") != was || stateOf(result, "after") != test.want || len(left) != 1 || left[0] != test.want {
@@ -354,6 +356,7 @@ func TestToolsDeclareReversals(t *testing.T) {
 
 	for name, want := range map[string]string{
 		mail.ToolLabel: mail.ToolRestore, mail.ToolFlag: mail.ToolRestore, mail.ToolArchive: mail.ToolRestore, mail.ToolMove: mail.ToolRestore,
+		mail.ToolTrash: mail.ToolRestore, mail.ToolSnooze: mail.ToolRestore, mail.ToolReturn: "",
 		mail.ToolDraft: mail.ToolDraftDelete, mail.ToolRestore: "", mail.ToolDraftDelete: "", mail.ToolState: "",
 	} {
 		got := ""
@@ -367,7 +370,7 @@ func TestToolsDeclareReversals(t *testing.T) {
 			t.Errorf("%s has the hints %+v and the effect class %s", name, names[name].Hints, names[name].Effect)
 		}
 	}
-	if len(names) != 8 {
-		t.Errorf("List() has %d tools, want 8", len(names))
+	if len(names) != 11 {
+		t.Errorf("List() has %d tools, want 11", len(names))
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
 
-// realMailbox is a typical mailbox, with the folders INBOX, Archive, Drafts and
-// Trash.
+// realMailbox is a typical mailbox, with the folders INBOX, Archive, Drafts,
+// Trash and Snoozed.
 type realMailbox struct {
 	writer func() (mailbox.Writer, error)
 	reader func() (mailbox.Reader, error)
@@ -50,7 +50,7 @@ func (m realMailbox) look(t *testing.T) (all []seen, states map[string]mailbox.S
 	}
 	defer func() { _ = r.Close() }() // it only read
 	states = make(map[string]mailbox.State)
-	for _, folder := range []string{"INBOX", "Archive", "Drafts", "Trash"} {
+	for _, folder := range []string{"INBOX", "Archive", "Drafts", "Snoozed", "Trash"} {
 		changes, err := r.Changes(t.Context(), folder, nil, 100, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func (m realMailbox) look(t *testing.T) (all []seen, states map[string]mailbox.S
 
 func newMaildir(t *testing.T) realMailbox {
 	dir := t.TempDir()
-	for _, folder := range []string{"", ".Archive", ".Drafts", ".Trash"} {
+	for _, folder := range []string{"", ".Archive", ".Drafts", ".Trash", ".Snoozed"} {
 		for _, part := range []string{"cur", "new", "tmp"} {
 			if err := os.MkdirAll(filepath.Join(dir, folder, part), 0o700); err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func newMemoryServer(t *testing.T) (realMailbox, string) {
 	t.Helper()
 	memory := imapmemserver.New()
 	user := imapmemserver.NewUser("ada", memoryPassword)
-	for _, folder := range []string{"INBOX", "Archive", "Drafts", "Trash"} {
+	for _, folder := range []string{"INBOX", "Archive", "Drafts", "Snoozed", "Trash"} {
 		if err := user.Create(folder, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -149,6 +149,7 @@ func TestMailboxes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T, *fixture, realMailbox, object){
 		"restored": mailboxesAreRestored, "touched": touchedStays, "forged": forgedStays, "drafts": draftsAreStored,
+		"trashed": trashedMessagesRemain, "snoozed": snoozedMessagesReturn,
 	}
 	run := func(t *testing.T, open func(t *testing.T, user string) realMailbox) {
 		t.Parallel()
@@ -176,8 +177,10 @@ func TestMailboxes(t *testing.T) {
 	t.Run("Dovecot", func(t *testing.T) {
 		server := dovecottest.New(t)
 		run(t, func(t *testing.T, user string) realMailbox {
-			if err := server.Deliver(user, "Trash", mailOf("0@example.com", "an older one")); err != nil { // makes the folder
-				t.Fatal(err)
+			for _, folder := range []string{"Trash", "Snoozed"} {
+				if err := server.Deliver(user, folder, mailOf("0@example.com", "an older one")); err != nil { // makes the folder
+					t.Fatal(err)
+				}
 			}
 			return overIMAP(server.Address, user, dovecottest.Password)
 		})
