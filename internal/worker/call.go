@@ -68,6 +68,7 @@ func (p *Pipeline) execute(a attempt) {
 		return
 	}
 	out, took := p.callApproved(ctx, a)
+	out = p.returns.Schedule(ctx, it, out)
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("countersign.outcome", string(out.Kind)), attribute.String("countersign.code", out.Code))
 		if out.Kind != source.KindDone && out.Kind != source.KindConflict {

@@ -50,7 +50,7 @@ type mailFixture struct {
 func newMailFixture(t *testing.T) *mailFixture {
 	t.Helper()
 	f := &mailFixture{fixture: newFixture(t), dir: t.TempDir()}
-	for _, folder := range []string{"", ".Archive", ".Drafts", ".Trash"} {
+	for _, folder := range []string{"", ".Archive", ".Drafts", ".Trash", ".Snoozed"} {
 		for _, part := range []string{"cur", "new", "tmp"} {
 			if err := os.MkdirAll(filepath.Join(f.dir, folder, part), 0o700); err != nil {
 				t.Fatal(err)

@@ -15,11 +15,13 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker/background"
 )
 
 // PipelineConfig configures a Pipeline. Its zero fields have the defaults below.
@@ -98,6 +100,7 @@ type Pipeline struct {
 	catalog *settings.Cache
 	live    *connection.Pool
 	confirm *connection.Confirmer
+	returns *background.Returns
 	cfg     PipelineConfig
 
 	wake      chan struct{}
@@ -140,6 +143,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool,
 		guard: guard, claims: guard.Loop(),
 		db: db, catalog: cache, live: live, cfg: cfg,
 		confirm: connection.NewConfirmer(connection.NewRefresher(db, cache, live, cfg.Log)),
+		returns: background.NewReturns(db, intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait}), cfg.Log),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
 		settle: make(chan settlement, cfg.Concurrency), collecting: make(chan struct{}, 1), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
 		calls: context.Background(),

@@ -181,13 +181,13 @@ func (by Submitter) CheckExternalID(external string) error {
 }
 
 // checkName refuses an external id by which Countersign itself proposes a step
-// of a workflow, a message of a subscription, or a reversal: a proposal of that
+// of a workflow, a message of a subscription, a reversal or a return: a proposal of that
 // name keeps the other one from being proposed.
 func (by Submitter) checkName(external string) error {
 	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil
 	}
-	for _, prefix := range []string{"workflow:", "message:", "revert:"} {
+	for _, prefix := range []string{"workflow:", "message:", "revert:", "return:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
 			return check.Invalid("/external_id", "reserved", "names that begin like this are reserved; use another one")

@@ -19,7 +19,7 @@ func TestNamesOfMessagesAndStepsAreReserved(t *testing.T) {
 	id := uuid.NewString()
 	step, reversal, message := "workflow:"+id+":0", "revert:"+id+":001", "message:"+id+":7-8-0"
 
-	for _, name := range []string{step, reversal, message} {
+	for _, name := range []string{step, reversal, message, "return:" + id + ":1"} {
 		err := d.accept(note(name))[0].Err
 		if invalid, ok := errors.AsType[*envelope.InvalidError](err); !ok || invalid.Fields[0].Pointer != "/external_id" || invalid.Fields[0].Rule != "reserved" {
 			t.Errorf("the name %s: %v, want it refused as reserved", name, err)

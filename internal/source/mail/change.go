@@ -121,17 +121,17 @@ func (s *Source) flag(ctx context.Context, call source.Call, in changeArgs) sour
 
 func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		return on.moveToUse(ctx, call, in,
-			"the account has no folder for archived messages; name one as folders.archive in the source's configuration", mailbox.UseArchive, mailbox.UseAll)
+		absent := s.refuse(source.CodeNotFound, "the account has no folder for archived messages; name one as folders.archive in the source's configuration")
+		return on.moveToUse(ctx, call, in, absent, mailbox.UseArchive, mailbox.UseAll)
 	})
 }
 
 // moveToUse moves a message to the first folder of the account for one of the
-// uses. absent is the reason of the refusal without one.
-func (s *session) moveToUse(ctx context.Context, call source.Call, in changeArgs, absent string, uses ...mailbox.Use) source.Observation {
+// uses. absent is the observation without one.
+func (s *session) moveToUse(ctx context.Context, call source.Call, in changeArgs, absent source.Observation, uses ...mailbox.Use) source.Observation {
 	folder, err := s.folder(ctx, uses...)
 	if errors.Is(err, mailbox.ErrNoFolder) {
-		return s.source.refuse(source.CodeNotFound, absent)
+		return absent
 	}
 	if err != nil {
 		return s.failed(ctx, err, false)

@@ -110,7 +110,7 @@ func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs)
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		trash, err := on.folder(ctx, mailbox.UseTrash)
 		if errors.Is(err, mailbox.ErrNoFolder) {
-			return s.refuse(source.CodeNotFound, noTrash)
+			return s.noTrash()
 		}
 		if err != nil {
 			return on.failed(ctx, err, false)

@@ -13,12 +13,15 @@ import (
 // trash moves a message to the trash. Emptying it is the owner's.
 func (s *Source) trash(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		return on.moveToUse(ctx, call, in, noTrash, mailbox.UseTrash)
+		return on.moveToUse(ctx, call, in, s.noTrash(), mailbox.UseTrash)
 	})
 }
 
-// noTrash is the reason of a refusal for an account without a trash.
-const noTrash = "the account has no trash; name a folder as folders.trash in the source's configuration"
+// noTrash returns the observation of a call that needs the trash of an account
+// without one.
+func (s *Source) noTrash() source.Observation {
+	return s.refuse(source.CodeNotFound, "the account has no trash; name a folder as folders.trash in the source's configuration")
+}
 
 // snoozeArgs are the arguments of ToolSnooze.
 type snoozeArgs struct {
@@ -45,9 +48,8 @@ func (s *Source) snooze(ctx context.Context, call source.Call, in snoozeArgs) so
 		return s.refuse(source.CodeInvalidArgs, "the time of the return is in the past, or more than a year away")
 	}
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		o := on.moveToUse(ctx, call, in.changeArgs,
-			"the account has no folder for snoozed messages; create the folder Snoozed, or name one as folders.snoozed in the source's configuration",
-			mailbox.UseSnoozed)
+		absent := s.refuse(source.CodeNotFound, "the account has no folder for snoozed messages; create the folder Snoozed, or name one as folders.snoozed in the source's configuration")
+		o := on.moveToUse(ctx, call, in.changeArgs, absent, mailbox.UseSnoozed)
 		if !o.Answered || o.Conflict {
 			return o
 		}

@@ -1,0 +1,109 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// mode sets the mode of a tool.
+func (f *mailFixture) mode(tool string, mode envelope.Mode) {
+	f.t.Helper()
+	f.configure(func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutMode(ctx, tx, f.tenant, "", tool, mode, "test")
+	})
+}
+
+// snooze snoozes the message of the fixture, and returns when the call has ended.
+func (f *mailFixture) snooze(until time.Time) envelope.ActionID {
+	f.t.Helper()
+	id := f.propose(mail.ToolSnooze, map[string]any{"until": until.Format(time.RFC3339)})
+	stop := f.run(worker.NewPipeline(f.db, settings.NewCache(), f.mail, config("w1")))
+	f.until("SELECT EXISTS (SELECT 1 FROM tool_executions WHERE action_id = $1 AND status = 'sent')", id.String())
+	stop()
+	return id
+}
+
+// TestSnoozedMailReturns snoozes a message with one worker. Another returns it at
+// the time of the snooze, although policy requires approval of every other call.
+func TestSnoozedMailReturns(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	f.mode("*", envelope.ModeRequireApproval)
+	f.mode("mailbox:"+mail.ToolSnooze, envelope.ModeAllow)
+	before := f.stored()
+
+	until := time.Now().Add(2 * time.Second).Truncate(time.Second)
+	id := f.snooze(until)
+	snoozed := f.places()
+	f.work()
+
+	if snoozed != `Snoozed[\Seen]` {
+		t.Errorf("snoozed = %s", snoozed)
+	}
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("returned (-want +got):\n%s", diff)
+	}
+	got := one[string](f.fixture, `SELECT a.automation_id || ' ' || d.mode_source || ' ' || (e.finished_at >= $2)::text
+		FROM actions a JOIN decisions d USING (tenant_id, decision_id) JOIN tool_executions e USING (tenant_id, action_id)
+		WHERE a.external_id = 'return:' || $1 || ':1'`, id.String(), until)
+	if want := "countersign.return org_default+grant:countersign.return true"; got != want {
+		t.Errorf("the return is %s, want %s", got, want)
+	}
+}
+
+// TestASnoozeIsRevertedBeforeItsReturn reverts a snooze. The return then finds the
+// message where it belongs.
+func TestASnoozeIsRevertedBeforeItsReturn(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	before := f.stored()
+	id := f.snooze(time.Now().Add(3 * time.Second))
+
+	f.revert(id)
+
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("reverted (-want +got):\n%s", diff)
+	}
+	if n := one[int](f.fixture, "SELECT count(*)::integer FROM tool_executions WHERE status = 'conflict'"); n != 1 {
+		t.Errorf("%d calls found nothing to do, want the return", n)
+	}
+}
+
+// TestASnoozeWhoseAnswerIsLostReturnsOnce loses the answer of a snooze.
+func TestASnoozeWhoseAnswerIsLostReturnsOnce(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	lost, _, release := f.losing()
+	close(release)
+	f.mail = lost
+
+	f.snooze(time.Now().Add(time.Hour))
+
+	if n := one[int](f.fixture, "SELECT count(*)::integer FROM outbox"); n != 1 || f.places() != `Snoozed[\Seen]` {
+		t.Errorf("%d returns wait, want 1; the message is %s", n, f.places())
+	}
+}
+
+// TestADeniedReturnIsReported denies the return. The action of the snooze has the
+// reason.
+func TestADeniedReturnIsReported(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	f.mode("mailbox:"+mail.ToolReturn, envelope.ModeDeny)
+
+	id := f.snooze(time.Now().Add(time.Hour))
+
+	got := one[string](f.fixture, "SELECT message FROM tool_executions WHERE action_id = $1", id.String())
+	if want := "policy denies the call that would return the message by itself"; got != want {
+		t.Errorf("message = %q, want %q", got, want)
+	}
+}
