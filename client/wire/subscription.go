@@ -22,6 +22,9 @@ type Subscription struct {
 	Link             string        `json:"link,omitzero"`
 	RateBucket       string        `json:"rate_bucket,omitzero"`
 	HasSigningSecret bool          `json:"has_signing_secret"`
+	// ShowMail reports whether messages about actions of triage show sender and
+	// subject of the mail.
+	ShowMail bool `json:"show_mail"`
 	// Interactions is the path that the Slack app's interactivity request URL
 	// ends in.
 	Interactions string `json:"interactions,omitzero"`
@@ -47,7 +50,9 @@ type SubscriptionInput struct {
 	Link          string        `json:"link,omitzero"`
 	RateBucket    string        `json:"rate_bucket,omitzero"`
 	SigningSecret string        `json:"signing_secret,omitzero"`
-	Enabled       *bool         `json:"enabled,omitempty"`
+	// ShowMail takes the scope mail:read.
+	ShowMail bool  `json:"show_mail,omitzero"`
+	Enabled  *bool `json:"enabled,omitempty"`
 	// FromNow leaves out the events of the time in which the subscription was
 	// disabled.
 	FromNow bool `json:"from_now,omitzero"`

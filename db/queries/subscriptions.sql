@@ -15,7 +15,7 @@ WHERE s.tenant_id = @tenant_id;
 -- deliveries. FOR UPDATE SKIP LOCKED: subscriptions of another process are
 -- skipped.
 SELECT s.tenant_id, s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
-    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, s.updated_at, s.cursor_txid, s.cursor_event, s.cursor_item
+    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, s.show_mail, s.updated_at, s.cursor_txid, s.cursor_event, s.cursor_item
 FROM subscriptions s
 WHERE s.enabled
     AND (s.held_until IS NULL OR s.held_until <= now())
@@ -53,7 +53,7 @@ RETURNING name;
 -- All subscriptions of a tenant, or those with the ids. The number of pending
 -- events is counted up to a bound.
 SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
-    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret,
+    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret, s.show_mail,
     s.enabled, coalesce(s.disabled_reason, '')::text AS disabled_reason, s.created_at, s.updated_at, s.updated_by,
     (SELECT count(1) FROM (
         SELECT 1 FROM events e
@@ -68,11 +68,11 @@ ORDER BY s.name;
 -- one, which continues at its position unless it is reset. A missing secret
 -- keeps the stored one.
 INSERT INTO subscriptions AS s (
-    tenant_id, subscription_id, name, source_id, kinds, tool, min_risk, channel, link, rate_bucket, signing_secret, enabled,
+    tenant_id, subscription_id, name, source_id, kinds, tool, min_risk, channel, link, rate_bucket, signing_secret, show_mail, enabled,
     cursor_txid, cursor_event, updated_by)
 VALUES (
     @tenant_id, @subscription_id, @name, @source_id, @kinds, @tool, @min_risk, nullif(@channel::text, ''), nullif(@link::text, ''),
-    nullif(@rate_bucket::text, ''), sqlc.narg(signing_secret), @enabled, @cursor_txid::xid8, @cursor_event, @updated_by)
+    nullif(@rate_bucket::text, ''), sqlc.narg(signing_secret), @show_mail, @enabled, @cursor_txid::xid8, @cursor_event, @updated_by)
 ON CONFLICT ON CONSTRAINT subscriptions_pkey DO UPDATE
 SET source_id = excluded.source_id,
     kinds = excluded.kinds,
@@ -82,6 +82,7 @@ SET source_id = excluded.source_id,
     link = excluded.link,
     rate_bucket = excluded.rate_bucket,
     signing_secret = coalesce(excluded.signing_secret, s.signing_secret),
+    show_mail = excluded.show_mail,
     enabled = excluded.enabled,
     disabled_reason = NULL,
     held_until = NULL,

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker/background"
 )
 
 // attempt is a call to make.
@@ -136,10 +137,18 @@ func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 			out = source.Observation{Written: true, Code: source.CodeLost, Message: "the adapter failed during the call"}.Outcome(it.Source, it.Effect)
 		}
 	}()
-	return a.source.Execute(ctx, source.Call{
-		Key: it.Key(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
+	args, withMail, err := background.WithMail(ctx, p.tx, it)
+	if err != nil {
+		p.cfg.Log.WarnContext(ctx, "mail of a message was not read", slog.String("action_id", it.Action.String()), slog.Any("error", err))
+	}
+	out = a.source.Execute(ctx, source.Call{
+		Key: it.Key(), Tool: it.Tool, Args: args, Effect: it.Effect, Attempt: it.Attempt + 1,
 		Unsure: it.MayHaveHappened(), Timeout: a.timeout,
 	})
+	if withMail {
+		out.Result = nil // an answer repeats the message
+	}
+	return out
 }
 
 // settlement is an outcome to commit, with the data of its telemetry.

@@ -4964,6 +4964,8 @@ export interface components {
              *     signing secret is stored, so that buttons count.
              */
             has_signing_secret: boolean;
+            /** @description Whether messages in Slack about actions of triage show sender and subject of the mail. */
+            show_mail: boolean;
             /** @description The path that the Slack app's interactivity request URL has to end in. */
             interactions?: string;
             enabled: boolean;
@@ -11489,6 +11491,11 @@ export interface operations {
                     /** @description An address to which the id of an action is appended, for a button in Slack that opens it. */
                     link?: string;
                     rate_bucket?: components["schemas"]["Slug"];
+                    /**
+                     * @description Show sender and subject of the mail in messages about actions of triage. Off unless set; it takes the scope `mail:read`
+                     *     and a token for all tools. The stored calls do not have the texts.
+                     */
+                    show_mail?: boolean;
                     /**
                      * @description The signing secret of the Slack app, by which its requests are known. It is sealed, and never shown. Left out,
                      *     the one that is there stays.

@@ -232,11 +232,11 @@ func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole
 		"Edited by: ", v.Review.EditedBy.Brief(),
 	)
 	args, whole := shownArgs(e.Args)
-	return []block{
-		{Type: "header", Text: plain(title)},
-		{Type: "section", Fields: facts},
-		{Type: "section", Text: plain(args)},
-	}, whole
+	blocks = []block{{Type: "header", Text: plain(title)}, {Type: "section", Fields: facts}}
+	if s.ShowMail && strings.HasPrefix(e.ExternalID, "triage:") {
+		blocks = append(blocks, block{Type: "section", BlockID: blockMail + e.ActionID.String(), Text: plain(mailLater)})
+	}
+	return append(blocks, block{Type: "section", Text: plain(args)}), whole
 }
 
 // update proposes to change a message that was sent. state is part of the

@@ -37,7 +37,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...str
 	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
 		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
-			Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, HasSigningSecret: r.HasSigningSecret, Enabled: r.Enabled,
+			Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, HasSigningSecret: r.HasSigningSecret, ShowMail: r.ShowMail, Enabled: r.Enabled,
 			DisabledReason: r.DisabledReason, Behind: int(r.Behind), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, UpdatedBy: envelope.Actor(r.UpdatedBy),
 		}
 	})
@@ -78,7 +78,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 	id, err := q.SubscriptionPut(ctx, tx, &dbsqlc.SubscriptionPutParams{
 		TenantID: tenant, SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
 		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: encryptedSecret,
-		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: string(s.UpdatedBy), FromNow: fromNow,
+		ShowMail: s.ShowMail, Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: string(s.UpdatedBy), FromNow: fromNow,
 	})
 	err = violations.Fault(err)
 	if err == nil && id != s.ID {
@@ -116,6 +116,18 @@ func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarge
 	return b, postgres.Found(err, fault.New(fault.NotFound, "no such subscription"))
 }
 
+// mailOf returns sender and subject of the message that an action is about, and
+// false if it is about none, or the subscription shows no mail.
+func mailOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) (m mail, found bool, err error) {
+	// sqlc does not see the columns of the function.
+	const query = "SELECT sender, sender_name, subject FROM subscription_mail($1, $2, $3)"
+	err = tx.QueryRow(ctx, query, uuid.UUID(tenant), subscription, uuid.UUID(action)).Scan(&m.sender, &m.name, &m.subject)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return mail{}, false, nil
+	}
+	return m, err == nil, err
+}
+
 // Messages returns the deliveries of a subscription that requested a decision
 // about an action.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, action envelope.ActionID) ([]envelope.ActionID, error) {
@@ -146,7 +158,7 @@ func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cu
 	}
 	s := &Subscription{
 		ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
-		Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, Enabled: true, UpdatedAt: r.UpdatedAt,
+		Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, ShowMail: r.ShowMail, Enabled: true, UpdatedAt: r.UpdatedAt,
 	}
 	return r.TenantID, s, cursor{audit.Position{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
 }

@@ -49,7 +49,10 @@ type Subscription struct {
 	Bucket string
 	// HasSigningSecret reports whether its messages can have buttons.
 	HasSigningSecret bool
-	Enabled          bool
+	// ShowMail reports whether messages in Slack about actions of triage show sender
+	// and subject of the mail.
+	ShowMail bool
+	Enabled  bool
 	// DisabledReason is the reason why Countersign disabled it.
 	DisabledReason string
 	// Behind counts the events after its cursor, up to behindBound.
@@ -77,8 +80,8 @@ func (s Subscription) Check(kind string) error {
 	if kind == catalog.KindSlack && s.Channel == "" {
 		p.Add("/channel", envelope.RuleRequired, "messages in Slack need a channel")
 	}
-	if kind == catalog.KindWebhook && (s.Channel != "" || s.Link != "" || s.HasSigningSecret) {
-		p.Add("/channel", envelope.RuleUnknownField, "channel, link and signing_secret are for Slack; a webhook signs with its source's own secret")
+	if kind == catalog.KindWebhook && (s.Channel != "" || s.Link != "" || s.HasSigningSecret || s.ShowMail) {
+		p.Add("/channel", envelope.RuleUnknownField, "channel, link, signing_secret and show_mail are for Slack; a webhook signs with its source's own secret")
 	}
 	if s.Link != "" && !plainLink(s.Link) {
 		p.Add("/link", envelope.RuleFormat, "must be an absolute https address without user, or http to the machine itself")

@@ -72,6 +72,7 @@ func subscriptionSet(a *command.App) *cobra.Command {
 	command.EnumFlag(cmd, &in.MinRisk, "min-risk", "deliver only events of actions of at least this `risk`: low, medium or high", "low", "medium", "high")
 	flags.StringVar(&in.Channel, "channel", "", "`id` of the Slack channel")
 	flags.StringVar(&in.Link, "link", "", "`address` for a button that opens the action; its id is appended")
+	flags.BoolVar(&in.ShowMail, "show-mail", false, "show sender and subject of mail in this channel; needs the scope mail:read")
 	flags.StringVar(&in.RateBucket, "rate-bucket", "", "rate-limit `bucket` of the messages")
 	flags.StringVar(&secret, "signing-secret", "", "`file` that holds the signing secret of the Slack app")
 	flags.BoolVar(&off, "off", false, "disable the subscription; waiting messages are dropped")

@@ -79,7 +79,7 @@ func (q *Queries) SubscriptionAutomations(ctx context.Context, db DBTX, tenantID
 
 const subscriptionClaim = `-- name: SubscriptionClaim :one
 SELECT s.tenant_id, s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
-    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, s.updated_at, s.cursor_txid, s.cursor_event, s.cursor_item
+    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, s.show_mail, s.updated_at, s.cursor_txid, s.cursor_event, s.cursor_item
 FROM subscriptions s
 WHERE s.enabled
     AND (s.held_until IS NULL OR s.held_until <= now())
@@ -107,6 +107,7 @@ type SubscriptionClaimRow struct {
 	Channel        string
 	Link           string
 	RateBucket     string
+	ShowMail       bool
 	UpdatedAt      time.Time
 	CursorTxid     uint64
 	CursorEvent    int64
@@ -131,6 +132,7 @@ func (q *Queries) SubscriptionClaim(ctx context.Context, db DBTX) (SubscriptionC
 		&i.Channel,
 		&i.Link,
 		&i.RateBucket,
+		&i.ShowMail,
 		&i.UpdatedAt,
 		&i.CursorTxid,
 		&i.CursorEvent,
@@ -234,7 +236,7 @@ func (q *Queries) SubscriptionHold(ctx context.Context, db DBTX, arg *Subscripti
 
 const subscriptionList = `-- name: SubscriptionList :many
 SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
-    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret,
+    coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret, s.show_mail,
     s.enabled, coalesce(s.disabled_reason, '')::text AS disabled_reason, s.created_at, s.updated_at, s.updated_by,
     (SELECT count(1) FROM (
         SELECT 1 FROM events e
@@ -262,6 +264,7 @@ type SubscriptionListRow struct {
 	Link             string
 	RateBucket       string
 	HasSigningSecret bool
+	ShowMail         bool
 	Enabled          bool
 	DisabledReason   string
 	CreatedAt        time.Time
@@ -292,6 +295,7 @@ func (q *Queries) SubscriptionList(ctx context.Context, db DBTX, arg *Subscripti
 			&i.Link,
 			&i.RateBucket,
 			&i.HasSigningSecret,
+			&i.ShowMail,
 			&i.Enabled,
 			&i.DisabledReason,
 			&i.CreatedAt,
@@ -311,11 +315,11 @@ func (q *Queries) SubscriptionList(ctx context.Context, db DBTX, arg *Subscripti
 
 const subscriptionPut = `-- name: SubscriptionPut :one
 INSERT INTO subscriptions AS s (
-    tenant_id, subscription_id, name, source_id, kinds, tool, min_risk, channel, link, rate_bucket, signing_secret, enabled,
+    tenant_id, subscription_id, name, source_id, kinds, tool, min_risk, channel, link, rate_bucket, signing_secret, show_mail, enabled,
     cursor_txid, cursor_event, updated_by)
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, nullif($8::text, ''), nullif($9::text, ''),
-    nullif($10::text, ''), $11, $12, $13::xid8, $14, $15)
+    nullif($10::text, ''), $11, $12, $13, $14::xid8, $15, $16)
 ON CONFLICT ON CONSTRAINT subscriptions_pkey DO UPDATE
 SET source_id = excluded.source_id,
     kinds = excluded.kinds,
@@ -325,12 +329,13 @@ SET source_id = excluded.source_id,
     link = excluded.link,
     rate_bucket = excluded.rate_bucket,
     signing_secret = coalesce(excluded.signing_secret, s.signing_secret),
+    show_mail = excluded.show_mail,
     enabled = excluded.enabled,
     disabled_reason = NULL,
     held_until = NULL,
-    cursor_txid = CASE WHEN $16::boolean THEN excluded.cursor_txid ELSE s.cursor_txid END,
-    cursor_event = CASE WHEN $16::boolean THEN excluded.cursor_event ELSE s.cursor_event END,
-    cursor_item = CASE WHEN $16::boolean THEN 0 ELSE s.cursor_item END,
+    cursor_txid = CASE WHEN $17::boolean THEN excluded.cursor_txid ELSE s.cursor_txid END,
+    cursor_event = CASE WHEN $17::boolean THEN excluded.cursor_event ELSE s.cursor_event END,
+    cursor_item = CASE WHEN $17::boolean THEN 0 ELSE s.cursor_item END,
     updated_at = now(),
     updated_by = excluded.updated_by
 RETURNING s.subscription_id
@@ -348,6 +353,7 @@ type SubscriptionPutParams struct {
 	Link           string
 	RateBucket     string
 	SigningSecret  []byte
+	ShowMail       bool
 	Enabled        bool
 	CursorTxid     uint64
 	CursorEvent    int64
@@ -371,6 +377,7 @@ func (q *Queries) SubscriptionPut(ctx context.Context, db DBTX, arg *Subscriptio
 		arg.Link,
 		arg.RateBucket,
 		arg.SigningSecret,
+		arg.ShowMail,
 		arg.Enabled,
 		arg.CursorTxid,
 		arg.CursorEvent,

@@ -10,12 +10,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 const whsec = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -216,4 +218,32 @@ func TestATestMessageIsAnAction(t *testing.T) {
 	if !strings.Contains(string(args), "countersign.test") {
 		t.Errorf("the message is %s", args)
 	}
+}
+
+// TestChannelsShowMailByChoice: who may not read mail cannot have a channel show
+// it, nor move the channel that does.
+func TestChannelsShowMailByChoice(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("channelmail")
+	f.workspace("team")
+	f.receiver("hooks")
+	const at = "/api/v1/subscriptions/team"
+	var got wire.Subscription
+	f.admin.send("PUT", at, object{"source": "team", "channel": "C1"}).wants(t, 200).into(t, &got)
+	if got.ShowMail {
+		t.Error("a channel shows mail that nobody chose")
+	}
+	f.admin.send("PUT", at, object{"source": "team", "channel": "C1", "show_mail": true}).wants(t, 200).into(t, &got)
+	if !got.ShowMail {
+		t.Error("the choice was not stored")
+	}
+	blind := f.holder(identity.Grant{Name: "blind", Role: identity.RoleAdmin, Scopes: slices.DeleteFunc(slices.Clone(identity.Scopes()), func(s identity.Scope) bool {
+		return s == identity.MailRead
+	})})
+	blind.send("PUT", at, object{"source": "team", "channel": "C2", "show_mail": true}).refused(t, 403, "scope")
+	blind.send("PUT", at, object{"source": "team", "channel": "C2"}).wants(t, 200).into(t, &got)
+	if got.ShowMail || got.Channel != "C2" {
+		t.Errorf("a change without the choice = %+v, want no mail shown", got)
+	}
+	f.admin.send("PUT", "/api/v1/subscriptions/hooks", object{"source": "hooks", "show_mail": true}).wants(t, 400)
 }

@@ -5,6 +5,7 @@ package background
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -179,4 +180,9 @@ func Sweep(ctx context.Context, db postgres.Begins, wake func()) error {
 		wake()
 	}
 	return nil
+}
+
+// WithMail completes the call of a delivery, as subscription.WithMail does.
+func WithMail(ctx context.Context, inTx func(context.Context, func(pgx.Tx) error) error, it *outbox.Item) (json.RawMessage, bool, error) {
+	return subscription.WithMail(ctx, inTx, it)
 }

@@ -14,9 +14,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -27,7 +29,7 @@ func subscriptionFrom(s subscription.Subscription) wire.Subscription {
 	signed := s.HasSigningSecret || s.Channel == ""
 	shown := wire.Subscription{
 		ID: s.ID.String(), Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
-		RateBucket: s.Bucket, HasSigningSecret: signed, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
+		RateBucket: s.Bucket, HasSigningSecret: signed, ShowMail: s.ShowMail, Enabled: s.Enabled, DisabledReason: s.DisabledReason,
 		Behind: s.Behind, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), UpdatedBy: s.UpdatedBy,
 	}
 	if s.HasSigningSecret {
@@ -66,7 +68,7 @@ func PutSubscription(c *request.Call, in wire.SubscriptionInput) error {
 		c.Detail = map[string]any{
 			"source": sub.Source, "kinds": sub.Kinds, "tool": sub.Tool, "min_risk": sub.MinRisk, "channel": request.NilIfZero(sub.Channel),
 			"link": request.NilIfZero(sub.Link), "rate_bucket": request.NilIfZero(sub.Bucket), "enabled": sub.Enabled, "from_now": in.FromNow,
-			"signing_secret": secretWord(in.SigningSecret),
+			"signing_secret": secretWord(in.SigningSecret), "show_mail": sub.ShowMail,
 		}
 		return subscription.Put(ctx, tx, c.By.Tenant, sub, encrypted, in.FromNow)
 	})
@@ -92,7 +94,7 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.S
 	}
 	sub := subscription.Subscription{
 		Name: c.R.PathValue("name"), Source: in.Source, Kinds: in.Kinds, Tool: cmp.Or(in.Tool, "*"), MinRisk: cmp.Or(in.MinRisk, envelope.RiskLow),
-		Channel: in.Channel, Link: in.Link, Bucket: in.RateBucket, HasSigningSecret: in.SigningSecret != "",
+		Channel: in.Channel, Link: in.Link, Bucket: in.RateBucket, HasSigningSecret: in.SigningSecret != "", ShowMail: in.ShowMail,
 		Enabled: in.Enabled == nil || *in.Enabled, UpdatedBy: c.By.Actor(),
 	}
 	if sub.Kinds == nil {
@@ -100,6 +102,9 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.S
 	}
 	if err := sub.Check(src.Kind); err != nil {
 		return sub, nil, err
+	}
+	if sub.ShowMail && !access.ReadsMail(c.By) {
+		return sub, nil, fault.Coded(wire.CodeScope, fault.Denied, "show_mail needs the scope %s, and a token for all tools", identity.MailRead)
 	}
 	if err := checkDeliverable(snap, src); err != nil {
 		return sub, nil, err
