@@ -38,6 +38,14 @@ func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
 	return c.tell(ctx, http.MethodDelete, triageAccountPath(name), nil, nil)
 }
 
+// UndoTriage undoes what triage did in mail accounts that name the caller as their
+// operator, and returns a result for each action. Repeating a request continues it.
+func (c *Client) UndoTriage(ctx context.Context, in wire.TriageUndoRequest) (wire.TriageUndoResult, error) {
+	var out wire.TriageUndoResult
+	_, err := c.do(ctx, request{method: http.MethodPost, path: triagePath + "/undo", in: in, repeatable: true}, &out)
+	return out, err
+}
+
 // TriageRuns lists a page of the runs of an account, newest first.
 func (c *Client) TriageRuns(ctx context.Context, account string, limit int, cursor string) (wire.Page[wire.TriageRun], error) {
 	return read[wire.Page[wire.TriageRun]](ctx, c, triageAccountPath(account)+"/runs", given("limit", number(limit), "cursor", cursor))

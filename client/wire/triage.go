@@ -118,9 +118,12 @@ type TriageAccount struct {
 	Enabled      bool              `json:"enabled"`
 	Every        envelope.Duration `json:"every"`
 	BackfillDays int               `json:"backfill_days"`
-	CreatedAt    time.Time         `json:"created_at"`
-	UpdatedAt    time.Time         `json:"updated_at"`
-	ETag         string            `json:"etag"`
+	// Operator is the person whose mail it is, who undoes alone what triage did
+	// there; nil for none.
+	Operator  *uuid.UUID `json:"operator_id,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
+	ETag      string     `json:"etag"`
 }
 
 // TriageAccountInput is an account to store. A field left out has its default,
@@ -136,6 +139,56 @@ type TriageAccountInput struct {
 	Enabled      *bool               `json:"enabled,omitempty"`
 	Every        *envelope.Duration  `json:"every,omitempty"`
 	BackfillDays *int                `json:"backfill_days,omitempty"`
+	Operator     *uuid.UUID          `json:"operator_id,omitempty"`
+}
+
+// TriageUndoRequest undoes what triage did: at most 100 actions by id, or those of
+// a filter, newest first.
+type TriageUndoRequest struct {
+	ActionIDs []envelope.ActionID `json:"action_ids,omitempty"`
+	Filter    *TriageUndoFilter   `json:"filter,omitempty"`
+	// Limit bounds the actions of one request, at most 100; zero means 100.
+	Limit int `json:"limit,omitzero"`
+	// Cursor is the NextCursor of the request before, with the same filter.
+	Cursor string `json:"cursor,omitzero"`
+	// DryRun changes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// TriageUndoFilter selects what triage did in the mail accounts that name the
+// caller. A zero field selects all.
+type TriageUndoFilter struct {
+	Account   string    `json:"account,omitzero"`
+	RunID     uuid.UUID `json:"run_id,omitzero"`
+	SessionID string    `json:"session_id,omitzero"`
+	// Since and Until bound when it was done or, until then, proposed.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// The further results of an undo.
+const (
+	// ResultWithdrawn is of an action that was not sent, and is not sent now.
+	ResultWithdrawn = "withdrawn"
+	// ResultWaiting is of an action that is being sent, or whose message has a later
+	// one that is undone first.
+	ResultWaiting = "waiting"
+)
+
+// TriageUndoResult is the result of a TriageUndoRequest. NextCursor gets the next
+// part; nil at the end.
+type TriageUndoResult struct {
+	DryRun     bool             `json:"dry_run"`
+	Items      []TriageUndoItem `json:"items"`
+	NextCursor *string          `json:"next_cursor"`
+}
+
+// TriageUndoItem is the result for one action. Its Result is one of those of a
+// RevertItem, withdrawn or waiting.
+type TriageUndoItem struct {
+	RevertItem
+	Account   string     `json:"account,omitzero"`
+	MessageID *uuid.UUID `json:"message_id,omitempty"`
 }
 
 // TriageStatus is the state of reading an account, with the times and the

@@ -384,9 +384,9 @@ RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts;
 -- Stores proposals again, under another name, that expired without a decision:
 -- those whose message is in the same place, unchanged, and was not decided about
 -- since.
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats)
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats, run_id)
 SELECT p.tenant_id, x.external_id, p.account_id, p.message_id, p.action, p.parts, p.fields,
-    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id
+    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id, @run_id::uuid
 FROM triage_proposals p
 JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id AND m.touched_at IS NULL AND m.left_at IS NULL
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
@@ -406,8 +406,8 @@ WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND
 
 -- name: TriageProposalsInsert :many
 -- Stores new proposals. It skips existing ones of any run.
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
-SELECT @tenant_id, r ->> 'external_id', @account_id, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope'
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, run_id)
+SELECT @tenant_id, r ->> 'external_id', @account_id, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope', @run_id::uuid
 FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 RETURNING external_id, envelope;

@@ -120,6 +120,11 @@ LEFT JOIN envelopes e ON e.tenant_id = p.tenant_id AND e.action_id = coalesce(q.
 WHERE p.tenant_id = @tenant_id AND p.message_id = @message_id
 ORDER BY p.proposed_at, p.external_id;
 
+-- name: TriageRunAccount :one
+SELECT r.account_id
+FROM triage_runs r
+WHERE r.tenant_id = @tenant_id AND r.run_id = @run_id;
+
 -- name: TriageRunAsk :exec
 -- Requests an immediate run of an account, whether or not it has a schedule yet.
 INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)

@@ -331,7 +331,7 @@ func recheckApproval(it *outbox.Item, a *decision.Action, votes int) recheckResu
 		return policyDenied(it, d)
 	case now.Generation != then.Generation:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteCredentials}}
-	case now.Needed > then.Needed:
+	case now.Needed > then.Needed && !then.Alone:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteQuorum}}
 	case d.Mode == envelope.ModeRequireApproval && votes < then.Needed:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteVoters}}

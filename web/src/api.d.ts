@@ -2819,6 +2819,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo what triage did in your own mail
+         * @description Takes back actions of triage in mail accounts that name the caller as their operator, in one transaction. Nobody else needs
+         *     to agree, whatever the review rules require. Each message gets back the folder, flags and keywords that it had before;
+         *     one that was changed since, by its owner or another program, is left as it is, and its reversal ends as failed with the
+         *     code `changed_since` or `not_found`. Actions that were not sent are withdrawn.
+         *
+         *     Name the actions by `action_ids`, or by a `filter`, newest first; then send `next_cursor` as `cursor` until it is null. Of
+         *     several actions on a message, one is undone at a time: ask again for those that are `waiting`. Beginning again goes on:
+         *     finished reversals are `known`, and failed ones are tried again. What cannot be undone alone is in the answer with its
+         *     reason. Each reversal is an action of its own; read its outcome there.
+         */
+        post: operations["undoTriage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows": {
         parameters: {
             query?: never;
@@ -5311,6 +5339,8 @@ export interface components {
             every?: components["schemas"]["Duration"];
             /** @description How far back mail is read that was there before; 0 is none. Left out, 30. */
             backfill_days?: number;
+            /** @description The person whose mail it is, who undoes alone what triage did there. Naming one takes policy:write. Left out, nobody. */
+            operator_id?: components["schemas"]["UUID"];
         };
         /** @description A mail account that triage reads. */
         TriageAccount: {
@@ -5327,6 +5357,8 @@ export interface components {
             enabled: boolean;
             every: components["schemas"]["Duration"];
             backfill_days: number;
+            /** @description The person whose mail it is, who undoes alone what triage did there; absent for none. */
+            operator_id?: components["schemas"]["UUID"];
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -5698,6 +5730,53 @@ export interface components {
             text: string;
             /** @description The action that the step is about; its decision is that of policy. */
             action_id?: components["schemas"]["UUID"];
+        };
+        /** @description Selects what triage did in the mail accounts that name the caller. All that is given must hold, and something must be. */
+        TriageUndoFilter: {
+            account?: components["schemas"]["TriageAccountName"];
+            /** @description What this run proposed. */
+            run_id?: components["schemas"]["UUID"];
+            session_id?: string;
+            /**
+             * Format: date-time
+             * @description Done, or if it was not sent yet proposed, at this time or later.
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description Done, or if it was not sent yet proposed, before this time.
+             */
+            until?: string;
+        };
+        TriageUndoResult: {
+            dry_run: boolean;
+            /** @description In the order in which they were named, or newest first. */
+            items: {
+                action_id: components["schemas"]["UUID"];
+                /** @description The mail account. */
+                account?: string;
+                message_id?: components["schemas"]["UUID"];
+                tool?: string;
+                /**
+                 * @description A reversal was accepted, known already, denied by policy, or refused. `withdrawn`: the action was not sent, and is
+                 *     not sent now. `waiting`: it is being sent, or a later action on the message is undone first; ask again when that
+                 *     has ended. Of a dry run, it would be.
+                 * @enum {string}
+                 */
+                result: "accepted" | "known" | "denied" | "refused" | "waiting" | "withdrawn";
+                /** @description The reversal; absent if there is none, or if a dry run would make it. */
+                reverted_by?: components["schemas"]["UUID"];
+                /** @description The tool of a new reversal. */
+                reverse_tool?: string;
+                /** @description The arguments of a new reversal. */
+                reverse_args?: {
+                    [key: string]: unknown;
+                };
+                /** @description The phase of the reversal, or `undone` of a withdrawn action. */
+                phase?: components["schemas"]["Phase"];
+                problem?: components["schemas"]["Problem"];
+            }[];
+            next_cursor: components["schemas"]["NextCursor"];
         };
         /**
          * @description stuck: nobody knows what became of a call. compensation_failed: something could not be taken back. completed, failed,
@@ -12964,6 +13043,58 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    undoTriage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "filter": {
+                 *         "account": "work",
+                 *         "since": "2026-01-02T03:04:05Z"
+                 *       },
+                 *       "dry_run": true
+                 *     }
+                 */
+                "application/json": {
+                    action_ids?: components["schemas"]["UUID"][];
+                    filter?: components["schemas"]["TriageUndoFilter"];
+                    /**
+                     * @description How many actions of the filter one request takes.
+                     * @default 100
+                     */
+                    limit?: number;
+                    /** @description The `next_cursor` of the request before, with the same filter. */
+                    cursor?: string;
+                    dry_run?: components["schemas"]["DryRun"];
+                } & (unknown | unknown);
+            };
+        };
+        responses: {
+            /** @description What became of each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageUndoResult"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];

@@ -174,6 +174,25 @@ func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelop
 	return all, nil
 }
 
+// ApproveAlone approves pending envelopes in the caller's transaction by the vote
+// of one person, who may have proposed them, whatever the review rules require.
+// It is for reversals of what triage did in the person's own mail (ADR 55); the
+// caller has checked that. Policy is evaluated again, as in Approve. The caller
+// must call committed after the commit, and only then.
+func (d *Service) ApproveAlone(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID, note string) (all []Result, committed func(), err error) {
+	s, err := d.open(ctx, tx, by, actions...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range s.items {
+		m.alone = true
+	}
+	if all, err = s.approve(ctx, note, requestedVotes(actions, nil)); err != nil {
+		return nil, nil, err
+	}
+	return all, func() { d.wake(all...) }, nil
+}
+
 // Deny denies a pending envelope; one denial is enough. The note reaches the
 // agent. Errors are those of Approve, except for those about policy and the
 // tool's definition.

@@ -37,6 +37,8 @@ type item struct {
 	// is pending.
 	closed     error
 	isProposer bool
+	// alone reports whether one vote suffices, also the proposer's.
+	alone bool
 	// edited reports whether a person changed the proposal.
 	edited bool
 	// editors are the people who changed it.
@@ -103,7 +105,7 @@ func (m *item) checkDecider(by Decider) error {
 	switch {
 	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
 		return fault.Coded(wire.CodeTools, fault.Denied, "the token does not cover the tool %s", m.tool)
-	case m.isProposer:
+	case m.isProposer && !m.alone:
 		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "this is your own proposal; another person must decide")
 	case m.closed != nil:
 		return m.closed
@@ -272,6 +274,9 @@ func (m *item) vote(by Decider) (round, error) {
 	bound, _, err := ComputeDigest(&m.Action)
 	if err != nil {
 		return round{}, &fault.Error{Kind: fault.Conflict, Code: string(wire.CodeUnreadable), Cause: err, Text: fmt.Sprintf("the arguments of action %s cannot be read", m.action)}
+	}
+	if m.alone {
+		bound.Needed, bound.Alone = 1, true
 	}
 	after := m.round
 	after.digest, after.needed = bound.Bytes(), bound.Needed

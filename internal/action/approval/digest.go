@@ -30,6 +30,9 @@ type Digest struct {
 	Decision uuid.UUID
 	// Needed is the number of people required.
 	Needed int
+	// Alone reports whether one person sufficed, whatever the review rules require
+	// (ApproveAlone).
+	Alone bool
 	// Generation names the credentials of the source.
 	Generation uuid.UUID
 	// Tool is the tool's binding.
@@ -51,6 +54,10 @@ func ComputeDigest(a *decision.Action) (Digest, policy.Decision, error) {
 	}, d, nil
 }
 
+// aloneBit marks the number of people in a stored digest that is Alone. The number
+// is at most settings.MaxApprovals.
+const aloneBit = 0x80
+
 const digestHeadSize = 1 + sha256.Size + 2*len(uuid.UUID{}) + 1
 
 // Bytes returns the digest as it is stored.
@@ -59,7 +66,11 @@ func (s Digest) Bytes() []byte {
 	b = append(b, digestScheme)
 	b = append(b, s.Args[:]...)
 	b = append(b, s.Decision[:]...)
-	b = append(b, byte(s.Needed)) // at most settings.MaxApprovals
+	needed := byte(s.Needed) // at most settings.MaxApprovals
+	if s.Alone {
+		needed |= aloneBit
+	}
+	b = append(b, needed)
 	b = append(b, s.Generation[:]...)
 	return append(b, s.ToolDigest...)
 }
@@ -75,7 +86,7 @@ func ParseDigest(b []byte) (Digest, bool) {
 	rest = rest[sha256.Size:]
 	s.Decision = uuid.UUID(rest[:len(s.Decision)])
 	rest = rest[len(s.Decision):]
-	s.Needed, rest = int(rest[0]), rest[1:]
+	s.Needed, s.Alone, rest = int(rest[0]&^aloneBit), rest[0]&aloneBit != 0, rest[1:]
 	s.Generation, s.ToolDigest = uuid.UUID(rest[:len(s.Generation)]), bytes.Clone(rest[len(s.Generation):])
 	return s, true
 }

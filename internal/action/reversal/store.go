@@ -55,3 +55,26 @@ func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelo
 	}
 	return calls, nil
 }
+
+// SelectActs returns a page of what triage did, or may still do, newest first.
+func SelectActs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f UndoFilter) ([]UndoPlace, error) {
+	rows, err := dbsqlc.New().TriageActsSelect(ctx, tx, &dbsqlc.TriageActsSelectParams{
+		TenantID: tenant, OperatorID: &f.Operator, RunID: postgres.OrNull(f.Run), Account: postgres.OrNull(f.Account), SessionID: postgres.OrNull(f.Session),
+		Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), BeforeAt: postgres.OrNull(f.Before.At), BeforeID: postgres.OrNull(uuid.UUID(f.Before.Action)),
+		Most: int64(f.Limit),
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageActsSelectRow) UndoPlace { return UndoPlace{r.ActionID, r.At} })
+}
+
+// actsOf returns the acts of triage among the actions, and all its acts on their
+// messages, newest first.
+func actsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelope.ActionID) (map[envelope.ActionID]*act, map[uuid.UUID][]*act, error) {
+	rows, err := dbsqlc.New().TriageActs(ctx, tx, &dbsqlc.TriageActsParams{TenantID: tenant, ActionIds: postgres.UUIDs(ids)})
+	acts, newest := make(map[envelope.ActionID]*act, len(rows)), make(map[uuid.UUID][]*act)
+	for _, r := range rows {
+		a := &act{r.ActionID, r.MessageID, r.Account, r.OperatorID, r.Named, r.Edited, r.Holds, r.Reversing, r.Free}
+		acts[a.action] = a
+		newest[a.message] = append(newest[a.message], a)
+	}
+	return acts, newest, err
+}

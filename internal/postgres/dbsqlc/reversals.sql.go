@@ -145,3 +145,149 @@ func (q *Queries) ReversalStates(ctx context.Context, db DBTX, arg *ReversalStat
 	}
 	return items, nil
 }
+
+const triageActs = `-- name: TriageActs :many
+WITH named AS (
+    SELECT v.tenant_id, v.action_id, p.message_id
+    FROM envelopes v
+    JOIN triage_proposals p ON p.tenant_id = v.tenant_id AND p.external_id = v.external_id AND p.proposal_id = v.action_id
+    WHERE v.tenant_id = $2 AND v.action_id = ANY ($1::uuid[])
+)
+SELECT v.action_id, p.message_id, a.name AS account, coalesce(a.operator_id, '00000000-0000-0000-0000-000000000000')::uuid AS operator_id,
+    v.phase, (v.action_id = ANY ($1::uuid[]))::boolean AS named, (v.proposed_args IS NOT NULL)::boolean AS edited,
+    (v.phase = 'completed' AND v.status = 'sent' AND coalesce(r.phase, '') <> 'completed' AND p.action <> 'draft')::boolean AS holds,
+    (coalesce(r.phase, '') IN ('pending', 'approved', 'executing'))::boolean AS reversing,
+    (p.action = 'draft' OR coalesce(a.proposals ->> 'label_prefix', '') <> ''
+        AND NOT EXISTS (SELECT FROM jsonb_array_elements(p.parts) t WHERE t ->> 'action' <> 'label'))::boolean AS free
+FROM triage_proposals p
+JOIN triage_accounts a ON a.tenant_id = p.tenant_id AND a.account_id = p.account_id
+JOIN envelopes v ON v.tenant_id = p.tenant_id AND v.action_id = p.proposal_id AND v.external_id = p.external_id
+LEFT JOIN LATERAL (
+    SELECT w.phase FROM envelopes w
+    WHERE w.tenant_id = $2 AND w.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
+    ORDER BY w.external_id DESC
+    LIMIT 1
+) r ON true
+WHERE p.tenant_id = $2 AND p.message_id IN (SELECT n.message_id FROM named n)
+ORDER BY v.finished_at DESC NULLS FIRST, v.action_id DESC
+`
+
+type TriageActsParams struct {
+	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
+}
+
+type TriageActsRow struct {
+	ActionID   envelope.ActionID
+	MessageID  uuid.UUID
+	Account    string
+	OperatorID uuid.UUID
+	Phase      string
+	Named      bool
+	Edited     bool
+	Holds      bool
+	Reversing  bool
+	Free       bool
+}
+
+// What triage did to the messages of some of its actions, newest first, with the
+// reversal that takes it back. named are the given actions; an edited
+// one is an act of the person who edited it, and free ones are taken back in any
+// order: they changed labels that only triage sets. A draft changes no message.
+func (q *Queries) TriageActs(ctx context.Context, db DBTX, arg *TriageActsParams) ([]TriageActsRow, error) {
+	rows, err := db.Query(ctx, triageActs, arg.ActionIds, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageActsRow{}
+	for rows.Next() {
+		var i TriageActsRow
+		if err := rows.Scan(
+			&i.ActionID,
+			&i.MessageID,
+			&i.Account,
+			&i.OperatorID,
+			&i.Phase,
+			&i.Named,
+			&i.Edited,
+			&i.Holds,
+			&i.Reversing,
+			&i.Free,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageActsSelect = `-- name: TriageActsSelect :many
+SELECT v.action_id, w.at::timestamptz AS at
+FROM triage_accounts a
+JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.account_id = a.account_id AND ($1::uuid IS NULL OR p.run_id = $1)
+JOIN envelopes v ON v.tenant_id = p.tenant_id AND v.action_id = p.proposal_id AND v.external_id = p.external_id
+CROSS JOIN LATERAL (SELECT CASE WHEN v.phase IN ('completed', 'unknown') THEN coalesce(v.finished_at, v.created_at) ELSE v.created_at END AS at) w
+WHERE a.tenant_id = $2 AND a.operator_id = $3 AND ($4::text IS NULL OR a.name = $4)
+    AND ($5::text IS NULL OR v.session_id = $5)
+    AND ($6::timestamptz IS NULL OR w.at >= $6)
+    AND ($7::timestamptz IS NULL OR w.at < $7)
+    AND ($8::timestamptz IS NULL OR (w.at, v.action_id) < ($8::timestamptz, $9::uuid))
+    AND v.phase IN ('pending', 'approved', 'executing', 'completed', 'unknown')
+ORDER BY w.at DESC, v.action_id DESC
+LIMIT $10::bigint
+`
+
+type TriageActsSelectParams struct {
+	RunID      *uuid.UUID
+	TenantID   envelope.TenantID
+	OperatorID *uuid.UUID
+	Account    *string
+	SessionID  *string
+	Since      *time.Time
+	Until      *time.Time
+	BeforeAt   *time.Time
+	BeforeID   *uuid.UUID
+	Most       int64
+}
+
+type TriageActsSelectRow struct {
+	ActionID envelope.ActionID
+	At       time.Time
+}
+
+// A page of what triage did, or may still do, in the accounts that name an
+// operator, newest first: by when it was done or, until then, proposed.
+func (q *Queries) TriageActsSelect(ctx context.Context, db DBTX, arg *TriageActsSelectParams) ([]TriageActsSelectRow, error) {
+	rows, err := db.Query(ctx, triageActsSelect,
+		arg.RunID,
+		arg.TenantID,
+		arg.OperatorID,
+		arg.Account,
+		arg.SessionID,
+		arg.Since,
+		arg.Until,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageActsSelectRow{}
+	for rows.Next() {
+		var i TriageActsSelectRow
+		if err := rows.Scan(&i.ActionID, &i.At); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -32,7 +32,7 @@ func (q *Queries) TriageAccountDelete(ctx context.Context, db DBTX, arg *TriageA
 
 const triageAccountList = `-- name: TriageAccountList :many
 SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, a.texts, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
-    a.every_seconds, a.backfill_days, a.version, a.created_at, a.updated_at
+    a.every_seconds, a.backfill_days, coalesce(a.operator_id, '00000000-0000-0000-0000-000000000000')::uuid AS operator_id, a.version, a.created_at, a.updated_at
 FROM triage_accounts a
 WHERE a.tenant_id = $1 AND (coalesce(cardinality($2::text[]), 0) = 0 OR a.name = ANY ($2::text[]))
 ORDER BY a.name
@@ -56,6 +56,7 @@ type TriageAccountListRow struct {
 	Enabled      bool
 	EverySeconds int32
 	BackfillDays int32
+	OperatorID   uuid.UUID
 	Version      int64
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
@@ -84,6 +85,7 @@ func (q *Queries) TriageAccountList(ctx context.Context, db DBTX, arg *TriageAcc
 			&i.Enabled,
 			&i.EverySeconds,
 			&i.BackfillDays,
+			&i.OperatorID,
 			&i.Version,
 			&i.CreatedAt,
 			&i.UpdatedAt,
@@ -100,10 +102,10 @@ func (q *Queries) TriageAccountList(ctx context.Context, db DBTX, arg *TriageAcc
 
 const triageAccountPut = `-- name: TriageAccountPut :one
 INSERT INTO triage_accounts AS a (
-    tenant_id, account_id, name, kind, connection, settings, proposals, texts, secret_from, secret, enabled, every_seconds, backfill_days)
+    tenant_id, account_id, name, kind, connection, settings, proposals, texts, secret_from, secret, enabled, every_seconds, backfill_days, operator_id)
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, nullif($9::text, ''), $10, $11,
-    $12, $13)
+    $12, $13, $14)
 ON CONFLICT (tenant_id, name) DO UPDATE
 SET connection = excluded.connection,
     settings = excluded.settings,
@@ -114,6 +116,7 @@ SET connection = excluded.connection,
     enabled = excluded.enabled,
     every_seconds = excluded.every_seconds,
     backfill_days = excluded.backfill_days,
+    operator_id = excluded.operator_id,
     version = a.version + 1,
     updated_at = now()
 RETURNING a.account_id, a.kind
@@ -133,6 +136,7 @@ type TriageAccountPutParams struct {
 	Enabled      bool
 	EverySeconds int32
 	BackfillDays int32
+	OperatorID   *uuid.UUID
 }
 
 type TriageAccountPutRow struct {
@@ -157,6 +161,7 @@ func (q *Queries) TriageAccountPut(ctx context.Context, db DBTX, arg *TriageAcco
 		arg.Enabled,
 		arg.EverySeconds,
 		arg.BackfillDays,
+		arg.OperatorID,
 	)
 	var i TriageAccountPutRow
 	err := row.Scan(&i.AccountID, &i.Kind)

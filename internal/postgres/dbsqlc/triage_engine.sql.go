@@ -1245,9 +1245,9 @@ func (q *Queries) TriageOutcomesTake(ctx context.Context, db DBTX, arg *TriageOu
 }
 
 const triageProposalsInsert = `-- name: TriageProposalsInsert :many
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
-SELECT $1, r ->> 'external_id', $2, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope'
-FROM jsonb_array_elements($3::jsonb) r
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, run_id)
+SELECT $1, r ->> 'external_id', $2, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope', $3::uuid
+FROM jsonb_array_elements($4::jsonb) r
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 RETURNING external_id, envelope
 `
@@ -1255,6 +1255,7 @@ RETURNING external_id, envelope
 type TriageProposalsInsertParams struct {
 	TenantID  envelope.TenantID
 	AccountID uuid.UUID
+	RunID     uuid.UUID
 	Rows      []byte
 }
 
@@ -1265,7 +1266,12 @@ type TriageProposalsInsertRow struct {
 
 // Stores new proposals. It skips existing ones of any run.
 func (q *Queries) TriageProposalsInsert(ctx context.Context, db DBTX, arg *TriageProposalsInsertParams) ([]TriageProposalsInsertRow, error) {
-	rows, err := db.Query(ctx, triageProposalsInsert, arg.TenantID, arg.AccountID, arg.Rows)
+	rows, err := db.Query(ctx, triageProposalsInsert,
+		arg.TenantID,
+		arg.AccountID,
+		arg.RunID,
+		arg.Rows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -1329,20 +1335,21 @@ func (q *Queries) TriageProposalsProposed(ctx context.Context, db DBTX, arg *Tri
 }
 
 const triageProposalsRepeat = `-- name: TriageProposalsRepeat :many
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats)
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats, run_id)
 SELECT p.tenant_id, x.external_id, p.account_id, p.message_id, p.action, p.parts, p.fields,
-    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id
+    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id, $1::uuid
 FROM triage_proposals p
 JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id AND m.touched_at IS NULL AND m.left_at IS NULL
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
 CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
-WHERE p.tenant_id = $1 AND p.account_id = $2 AND p.external_id = ANY ($3::text[]) AND p.repeats IS NULL
+WHERE p.tenant_id = $2 AND p.account_id = $3 AND p.external_id = ANY ($4::text[]) AND p.repeats IS NULL
     AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
 ON CONFLICT DO NOTHING
 RETURNING external_id, envelope
 `
 
 type TriageProposalsRepeatParams struct {
+	RunID       uuid.UUID
 	TenantID    envelope.TenantID
 	AccountID   uuid.UUID
 	ExternalIds []string
@@ -1357,7 +1364,12 @@ type TriageProposalsRepeatRow struct {
 // those whose message is in the same place, unchanged, and was not decided about
 // since.
 func (q *Queries) TriageProposalsRepeat(ctx context.Context, db DBTX, arg *TriageProposalsRepeatParams) ([]TriageProposalsRepeatRow, error) {
-	rows, err := db.Query(ctx, triageProposalsRepeat, arg.TenantID, arg.AccountID, arg.ExternalIds)
+	rows, err := db.Query(ctx, triageProposalsRepeat,
+		arg.RunID,
+		arg.TenantID,
+		arg.AccountID,
+		arg.ExternalIds,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -600,6 +600,24 @@ func (q *Queries) TriageProposalList(ctx context.Context, db DBTX, arg *TriagePr
 	return items, nil
 }
 
+const triageRunAccount = `-- name: TriageRunAccount :one
+SELECT r.account_id
+FROM triage_runs r
+WHERE r.tenant_id = $1 AND r.run_id = $2
+`
+
+type TriageRunAccountParams struct {
+	TenantID envelope.TenantID
+	RunID    uuid.UUID
+}
+
+func (q *Queries) TriageRunAccount(ctx context.Context, db DBTX, arg *TriageRunAccountParams) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, triageRunAccount, arg.TenantID, arg.RunID)
+	var account_id uuid.UUID
+	err := row.Scan(&account_id)
+	return account_id, err
+}
+
 const triageRunAsk = `-- name: TriageRunAsk :exec
 INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
 VALUES ($1, $2, clock_timestamp())

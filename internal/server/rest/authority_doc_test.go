@@ -17,7 +17,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]bool{
 		// Proposals and decisions.
-		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true, "revertAction": true, "revertActions": true,
+		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true, "revertAction": true, "revertActions": true, "undoTriage": true,
 		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "slackInteraction": true,
 		// Failed actions.
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,

@@ -284,6 +284,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listTriageCorrections":   {"GET", "/api/v1/triage/messages/" + mail + "/corrections", nil, 200},
 		"correctTriageMessage":    {"POST", "/api/v1/triage/messages/" + mail + "/corrections", object{"head": "category", "label": "receipts"}, 201},
 		"listTriageTexts":         {"GET", "/api/v1/triage/messages/" + mail + "/texts", nil, 200},
+		"undoTriage":              {"POST", "/api/v1/triage/undo", object{"action_ids": []string{undoable}, "dry_run": true}, 200},
 		"askTriageText":           {"POST", "/api/v1/triage/messages/" + mail + "/texts", object{"kind": "draft", "note": "yes"}, 201},
 		"retractTriageCorrection": {"DELETE", fmt.Sprintf("/api/v1/triage/messages/%s/corrections/%d", mail, correction.Number), nil, 204},
 		"getOverview":             {"GET", "/api/v1/overview", nil, 200},

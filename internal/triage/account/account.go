@@ -82,6 +82,9 @@ type Account struct {
 	Every time.Duration
 	// BackfillDays is the age up to which existing mail is read; 0 means none.
 	BackfillDays int
+	// Operator is the person whose mail it is, who takes back alone what triage
+	// did there; zero for none.
+	Operator uuid.UUID
 	// Version rises with every change.
 	Version   int64
 	CreatedAt time.Time

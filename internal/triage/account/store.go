@@ -3,12 +3,14 @@ package account
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -22,7 +24,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...str
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageAccountListRow) (Account, error) {
 		a := Account{
 			Tenant: tenant, ID: r.AccountID, Name: r.Name, Kind: Kind(r.Kind), SecretFrom: r.SecretFrom, Secret: r.Secret, Enabled: r.Enabled,
-			Every: time.Duration(r.EverySeconds) * time.Second, BackfillDays: int(r.BackfillDays), Version: r.Version,
+			Every: time.Duration(r.EverySeconds) * time.Second, BackfillDays: int(r.BackfillDays), Operator: r.OperatorID, Version: r.Version,
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		}
 		for _, column := range []struct {
@@ -67,7 +69,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 	}
 	params := &dbsqlc.TriageAccountPutParams{
 		TenantID: tenant, AccountID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, Secret: a.Secret,
-		Enabled: a.Enabled, EverySeconds: int32(a.Every / time.Second), BackfillDays: int32(a.BackfillDays),
+		Enabled: a.Enabled, EverySeconds: int32(a.Every / time.Second), BackfillDays: int32(a.BackfillDays), OperatorID: postgres.OrNull(a.Operator),
 	}
 	for _, column := range []struct {
 		from any
@@ -80,6 +82,9 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 		*column.into = raw
 	}
 	stored, err := dbsqlc.New().TriageAccountPut(ctx, tx, params)
+	if err = violations.Fault(err); errors.Is(err, fault.NotFound) {
+		return check.Invalid("/operator_id", "operator", "no such person; countersign operator list shows the ids")
+	}
 	if err != nil {
 		return err
 	}
@@ -90,6 +95,11 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 		return nil // no source has this name
 	}
 	return settings.FillReviewWait(ctx, tx, tenant, a.Proposals.Source+":*", ReviewWait, "triage")
+}
+
+// violations are the faults for constraints that an account can violate.
+var violations = postgres.Violations{
+	"triage_accounts_operator_id_fkey": fault.New(fault.NotFound, "no such person"),
 }
 
 // Delete deletes an account with all data of its mail. For an unknown one the

@@ -103,6 +103,13 @@ func Runs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid
 	})
 }
 
+// RunAccount returns the account of a run. For an unknown one the error is
+// fault.NotFound.
+func RunAccount(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, run uuid.UUID) (uuid.UUID, error) {
+	account, err := dbsqlc.New().TriageRunAccount(ctx, tx, &dbsqlc.TriageRunAccountParams{TenantID: tenant, RunID: run})
+	return account, postgres.Found(err, fault.New(fault.NotFound, "no run %s of triage", run))
+}
+
 // Filter selects received messages; zero fields match all.
 type Filter struct {
 	Account, Bucket, Category, Cohort string

@@ -106,7 +106,7 @@ func repeat(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run, expired []
 	if len(expired) == 0 || !l.Account.Proposes() {
 		return 0, nil
 	}
-	rows, err := dbsqlc.New().TriageProposalsRepeat(ctx, tx, &dbsqlc.TriageProposalsRepeatParams{TenantID: l.Tenant, AccountID: l.Account.ID, ExternalIds: expired})
+	rows, err := dbsqlc.New().TriageProposalsRepeat(ctx, tx, &dbsqlc.TriageProposalsRepeatParams{TenantID: l.Tenant, AccountID: l.Account.ID, RunID: run.id, ExternalIds: expired})
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

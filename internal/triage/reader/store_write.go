@@ -49,7 +49,7 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 		func() error { return c.decideAgain(ctx, tx) },
 		func() error { return withdraw(ctx, tx, c.lease, c.narrowed) },
 		func() (err error) {
-			c.proposed, err = propose(ctx, tx, c.lease, c.proposals)
+			c.proposed, err = propose(ctx, tx, c.lease, c.run, c.proposals)
 			return err
 		},
 		func() error {
@@ -94,9 +94,9 @@ func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
 
 // propose stores proposals with the origin of every value, and proposes those
 // that no earlier run proposed. It returns their number.
-func propose(ctx context.Context, tx pgx.Tx, l *lease.Lease, proposals []proposalRow) (n int, err error) {
+func propose(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run, proposals []proposalRow) (n int, err error) {
 	err = inserted(proposals, func(raw []byte) error {
-		rows, err := dbsqlc.New().TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: l.Tenant, AccountID: l.Account.ID, Rows: raw})
+		rows, err := dbsqlc.New().TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: l.Tenant, AccountID: l.Account.ID, RunID: run.id, Rows: raw})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -130,7 +130,7 @@ func (r *Reader) Propose(ctx context.Context, tx pgx.Tx, run *Run, about uuid.UU
 	if err != nil {
 		return err
 	}
-	n, err := propose(ctx, tx, r.lease, []proposalRow{row})
+	n, err := propose(ctx, tx, r.lease, run, []proposalRow{row})
 	if err != nil || n == 0 {
 		return err
 	}

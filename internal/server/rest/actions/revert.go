@@ -76,14 +76,7 @@ func RevertMany(c *request.Call, body wire.RevertRequest) error {
 		return err
 	}
 	for _, a := range answers {
-		it := revertItemOf(a, body.DryRun)
-		if it.ReverseArgs != nil {
-			it.ReverseArgs = access.Args(c.By, it.ReverseArgs)
-		}
-		if it.Problem != nil {
-			it.Problem.Instance = request.ID(c.R.Context())
-		}
-		result.Items = append(result.Items, it)
+		result.Items = append(result.Items, RevertItem(c, a, body.DryRun))
 	}
 	return c.JSON(http.StatusOK, result)
 }
@@ -111,7 +104,8 @@ func revertPage(c *request.Call, b wire.RevertRequest) (page wire.Page[envelope.
 	return request.PageOf(ids, limit, cursorRevert, request.Same, request.Same), err
 }
 
-func revertItemOf(a reversal.Answer, dryRun bool) wire.RevertItem {
+// RevertItem returns an answer as the caller sees it.
+func RevertItem(c *request.Call, a reversal.Answer, dryRun bool) wire.RevertItem {
 	it := wire.RevertItem{ActionID: a.Reverted, Result: wire.ResultAccepted, Tool: toolText(a.Tool), ReverseTool: toolText(a.By), ReverseArgs: a.Args, Phase: a.Phase}
 	if a.Known || !dryRun {
 		it.RevertedBy = &a.Action
@@ -124,6 +118,12 @@ func revertItemOf(a reversal.Answer, dryRun bool) wire.RevertItem {
 	case a.Mode == envelope.ModeDeny:
 		why := policy.Because(envelope.ModeDeny, a.Source, policy.Denying(a.Trace))
 		it.Result, it.Problem = wire.ResultDenied, new(request.ProblemOf(fault.New(fault.Denied, "policy denies this action: %s", why)))
+	}
+	if it.ReverseArgs != nil {
+		it.ReverseArgs = access.Args(c.By, it.ReverseArgs)
+	}
+	if it.Problem != nil {
+		it.Problem.Instance = request.ID(c.R.Context())
 	}
 	return it
 }

@@ -245,6 +245,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/triage/messages/{id}/corrections/{correction_no}", Operation: "retractTriageCorrection", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.Retract)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}/texts", Operation: "listTriageTexts", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.Texts)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/messages/{id}/texts", Operation: "askTriageText", Roles: people, Scope: identity.MailRead}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.AskText))},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/undo", Operation: "undoTriage", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.Undo))},
 
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.yaml", Operation: "getOpenAPI"}, Handle: getOpenAPI},
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.json", Operation: "getOpenAPIAsJSON"}, Handle: getOpenAPIAsJSON},

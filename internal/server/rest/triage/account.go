@@ -63,6 +63,9 @@ func viewOf(a account.Account) (view, error) {
 		ID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, HasSecret: len(a.Secret) > 0, Enabled: a.Enabled,
 		Every: envelope.Duration(a.Every), BackfillDays: a.BackfillDays, CreatedAt: a.CreatedAt.UTC(), UpdatedAt: a.UpdatedAt.UTC(),
 	}}
+	if a.Operator != uuid.Nil {
+		v.Operator = &a.Operator
+	}
 	return v, errors.Join(convert(a.Connection, &v.Connection), convert(a.Settings, &v.Settings), convert(a.Proposals, &v.Proposals), convert(a.Texts, &v.Texts))
 }
 
@@ -98,7 +101,11 @@ func PutAccount(c *request.Call, in wire.TriageAccountInput) error {
 		if err != nil {
 			return err
 		}
-		c.Detail = map[string]any{"kind": a.Kind, "enabled": a.Enabled, "observe_only": a.Settings.ObserveOnly, "source": request.NilIfZero(a.Proposals.Source), "secret": word}
+		// The operator needs nobody to agree when they undo what triage did.
+		if a.Operator != uuid.Nil && a.Operator != old.Operator && !c.By.MayLoosen() {
+			return fault.Coded(wire.CodeLoosens, fault.Denied, "naming another operator of a mail account needs an administrator's token with the scope policy:write")
+		}
+		c.Detail = map[string]any{"operator_id": request.NilIfZero(a.Operator), "kind": a.Kind, "enabled": a.Enabled, "observe_only": a.Settings.ObserveOnly, "source": request.NilIfZero(a.Proposals.Source), "secret": word}
 		return account.Put(ctx, tx, c.By.Tenant, a)
 	})
 }
@@ -117,6 +124,9 @@ func accountOf(in wire.TriageAccountInput, name string, id uuid.UUID) (account.A
 	}
 	if in.BackfillDays != nil {
 		a.BackfillDays = *in.BackfillDays
+	}
+	if in.Operator != nil {
+		a.Operator = *in.Operator
 	}
 	settings, proposals, texts := cmp.Or(in.Settings, &wire.TriageSettings{}), cmp.Or(in.Proposals, &wire.TriageProposals{}), cmp.Or(in.Texts, &wire.TriageTextSettings{})
 	err := errors.Join(convert(in.Connection, &a.Connection), convert(settings, &a.Settings), convert(proposals, &a.Proposals), convert(texts, &a.Texts))

@@ -148,10 +148,14 @@ func page[T any](c *request.Call, list string, read func(context.Context, pgx.Tx
 
 // parsePlace returns the place of a cursor; "" is the beginning.
 func parsePlace(list, cursor string) (inspect.Place, error) {
+	return parsePlaceAt(list, cursor, "/query/cursor")
+}
+
+func parsePlaceAt(list, cursor, pointer string) (inspect.Place, error) {
 	if cursor == "" {
 		return inspect.Place{}, nil
 	}
-	text, err := request.ParseTextCursor(list, cursor, "/query/cursor")
+	text, err := request.ParseTextCursor(list, cursor, pointer)
 	if err != nil {
 		return inspect.Place{}, err
 	}
@@ -159,7 +163,7 @@ func parsePlace(list, cursor string) (inspect.Place, error) {
 	at, numberErr := strconv.ParseInt(micros, 10, 64)
 	message, idErr := uuid.Parse(id)
 	if numberErr != nil || idErr != nil {
-		return inspect.Place{}, request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
+		return inspect.Place{}, request.Invalid(pointer, envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 	}
 	return inspect.Place{At: time.UnixMicro(at), ID: message}, nil
 }
