@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
+	"github.com/countersign-dev/countersign/bench/chaos/load"
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -68,7 +69,7 @@ func (e evidence) check() ([]total, violations) {
 		f, ok := byNumber[n]
 		if !ok {
 			t.Lost++
-			v.add(allStored, externalID(n))
+			v.add(allStored, load.ExternalID(n))
 			continue
 		}
 		if e.envelope(t, v, n, f, effects) {
@@ -241,7 +242,7 @@ func name(n int, all map[int]database.Action) string {
 	if f, ok := all[n]; ok {
 		return fmt.Sprintf("%s (%s)", f.ExternalID, f.ID)
 	}
-	return externalID(n)
+	return load.ExternalID(n)
 }
 
 // property is a statement that must hold, and its text in the report.

@@ -91,7 +91,7 @@ func (t *faultRun) recoverAndRepeat(ctx context.Context) error {
 		return err
 	}
 	t.addSign(signForgotten, t.total()-stored)
-	return t.agent.repeat(ctx)
+	return t.agent.Repeat(ctx, 0, t.total())
 }
 
 // settled counts the actions that have ended.

@@ -38,7 +38,7 @@ func (t *faultRun) printProgress(at time.Time, now database.State, down bool) {
 		note = "  the database is away"
 	}
 	fmt.Fprintf(t.stdout, "%5.0fs  submitted %6d  sent %6d  unknown %4d  leased %4d  injections %3d%s\n",
-		at.Sub(t.began).Seconds(), t.agent.submitted.Load(), now.Ended[string(envelope.StatusSent)],
+		at.Sub(t.began).Seconds(), t.agent.Submitted.Load(), now.Ended[string(envelope.StatusSent)],
 		now.Ended[string(envelope.StatusUnknown)], len(now.Leases), len(t.injections.list()), note)
 }
 

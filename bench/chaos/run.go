@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/application"
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
+	"github.com/countersign-dev/countersign/bench/chaos/load"
 	"github.com/countersign-dev/countersign/bench/chaos/network"
 	"github.com/countersign-dev/countersign/bench/chaos/program"
 	"github.com/countersign-dev/countersign/bench/process"
@@ -68,7 +69,7 @@ type faultRun struct {
 	program string
 
 	tool      *counting.Process
-	agent     *agent
+	agent     *load.Agent
 	reader    database.Reader
 	workerSet *process.Set
 	proxy     *network.Proxy // nil without a proxy
@@ -127,7 +128,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 		defer t.proxy.Close()
 	}
 	cache := settings.NewCache()
-	tenant, err := newTenant(ctx, t.db.Pool, cache, t.fault.name, t.toolURL, t.classes)
+	tenant, err := load.NewTenant(ctx, t.db.Pool, cache, "chaos-"+t.fault.name, t.toolURL, t.classes)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -141,7 +142,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 		return outcome{}, err
 	}
 	defer done()
-	t.agent = &agent{app: app, intake: intake.New(t.db.Clients, cache, intake.Config{}), tenant: tenant, plan: t.plan}
+	t.agent = load.New(intake.New(t.db.Clients, cache, intake.Config{}), app, tenant, t.classes)
 	t.reader = database.Reader{Server: t.db, Tenant: tenant}
 	if err := t.log.Begin(); err != nil {
 		return outcome{}, err
@@ -155,7 +156,7 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 	t.workerSet = process.NewSet(t.workers, t.startWorker)
 
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { defer close(t.submittedAll); return t.agent.submit(gctx) })
+	g.Go(func() error { defer close(t.submittedAll); return t.submit(gctx) })
 	g.Go(func() error { defer close(t.injected); return t.fault.inject(gctx, t) })
 	var ended time.Time
 	g.Go(func() error {
@@ -169,6 +170,24 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 		return outcome{}, err
 	}
 	return t.collect(ctx, ended, exits, late)
+}
+
+// submit submits all actions: the first half as fast as possible, so that there
+// is a backlog, and the rest spread over a time.
+func (t *faultRun) submit(ctx context.Context) error {
+	n := t.total()
+	batches := (n - n/2 + load.Batch - 1) / load.Batch
+	for from := 0; from < n; from += load.Batch {
+		if from > n/2 {
+			if err := process.Wait(ctx, t.over/time.Duration(max(batches, 1))); err != nil {
+				return err
+			}
+		}
+		if err := t.agent.Submit(ctx, from, min(load.Batch, n-from)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // startProxy puts a proxy before a server, if the fault needs one.
@@ -209,7 +228,7 @@ func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Ti
 	}
 	o := outcome{
 		evidence: evidence{fault: t.fault, plan: t.plan, injections: t.injections.list(), signs: t.signs, actions: actions, server: counts, late: late},
-		exits:    len(exits), repeated: int(t.agent.again.Load()), took: ended.Sub(t.began),
+		exits:    len(exits), repeated: int(t.agent.Again.Load()), took: ended.Sub(t.began),
 	}
 	o.crashes = o.unexplained(exits)
 	if err := t.addFinalSigns(ctx, o.evidence); err != nil {
@@ -235,7 +254,7 @@ func (t *faultRun) addFinalSigns(ctx context.Context, e evidence) error {
 // awaitSubmitted waits until a share of the actions is submitted.
 func (t *faultRun) awaitSubmitted(ctx context.Context, share float64) error {
 	return process.Poll(ctx, pollInterval, func() (bool, error) {
-		return float64(t.agent.submitted.Load()) >= share*float64(t.total()), nil
+		return float64(t.agent.Submitted.Load()) >= share*float64(t.total()), nil
 	})
 }
 

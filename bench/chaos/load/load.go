@@ -1,4 +1,7 @@
-package main
+// Package load submits numbered actions for the counting server, as an agent and an
+// application do, and makes the tenant that they belong to. It does not judge what
+// becomes of them.
+package load
 
 import (
 	"context"
@@ -28,46 +31,34 @@ import (
 )
 
 const (
-	// submitBatch is the number of actions in one submission.
-	submitBatch = 50
+	// Batch is the number of actions in one submission.
+	Batch = 50
 	// submitTimeout bounds one submission, and submitPause is the wait before
 	// a failed one is repeated.
 	submitTimeout = 10 * time.Second
 	submitPause   = 100 * time.Millisecond
 )
 
-// agent submits actions, a third of them in SQL. It repeats a failed submission
+// Agent submits actions, a third of them in SQL. It repeats a failed submission
 // with the same external ids, which makes that safe.
-type agent struct {
-	intake *intake.Intake
-	app    *pgxpool.Pool
-	tenant envelope.TenantID
-	plan   plan
+type Agent struct {
+	intake  *intake.Intake
+	app     *pgxpool.Pool
+	tenant  envelope.TenantID
+	classes []envelope.Effect
 
-	submitted atomic.Int64 // actions that were accepted
-	again     atomic.Int64 // repeated submissions
+	// Submitted counts the actions that were accepted, Again the repeated submissions.
+	Submitted, Again atomic.Int64
 }
 
-// submit submits all actions: the first half as fast as possible, so that there
-// is a backlog, and the rest spread over a time.
-func (a *agent) submit(ctx context.Context) error {
-	n, over := a.plan.total(), a.plan.over
-	batches := (n - n/2 + submitBatch - 1) / submitBatch
-	for from := 0; from < n; from += submitBatch {
-		if from > n/2 {
-			if err := process.Wait(ctx, over/time.Duration(max(batches, 1))); err != nil {
-				return err
-			}
-		}
-		if err := a.batch(ctx, from, min(submitBatch, n-from)); err != nil {
-			return err
-		}
-	}
-	return nil
+// New returns the agent of a tenant. Its actions have the classes in turn; app has
+// connections of an application.
+func New(intake *intake.Intake, app *pgxpool.Pool, tenant envelope.TenantID, classes []envelope.Effect) *Agent {
+	return &Agent{intake: intake, app: app, tenant: tenant, classes: classes}
 }
 
-// batch submits a batch; every third one in SQL.
-func (a *agent) batch(ctx context.Context, from, n int) error {
+// Submit submits a batch; every third one in SQL.
+func (a *Agent) Submit(ctx context.Context, from, n int) error {
 	bodies := a.bodies(from, n)
 	submit := a.way(from)
 	for try := 0; ; try++ {
@@ -76,23 +67,23 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 		cancel()
 		switch {
 		case err == nil:
-			a.submitted.Add(int64(n))
+			a.Submitted.Add(int64(n))
 			return nil
 		case kind.KindOf(err) == kind.Invalid:
 			return fmt.Errorf("submit: %w", err)
 		}
-		a.again.Add(1)
+		a.Again.Add(1)
 		if ended := process.Wait(ctx, submitPause); ended != nil {
 			return errors.Join(ended, err)
 		}
 	}
 }
 
-// repeat submits all actions again, with the same external ids.
-func (a *agent) repeat(ctx context.Context) error {
-	for from := 0; from < a.plan.total(); from += submitBatch {
+// Repeat submits n actions again, with the same external ids.
+func (a *Agent) Repeat(ctx context.Context, first, n int) error {
+	for from := first; from < first+n; from += Batch {
 		submit := a.way(from)
-		if err := submit(ctx, a.bodies(from, min(submitBatch, a.plan.total()-from)), from, 1); err != nil {
+		if err := submit(ctx, a.bodies(from, min(Batch, first+n-from)), from, 1); err != nil {
 			return fmt.Errorf("submit again: %w", err)
 		}
 	}
@@ -100,25 +91,25 @@ func (a *agent) repeat(ctx context.Context) error {
 }
 
 // way returns how a batch is submitted.
-func (a *agent) way(from int) func(ctx context.Context, bodies []json.RawMessage, from, try int) error {
-	if from/submitBatch%3 == 1 {
+func (a *Agent) way(from int) func(ctx context.Context, bodies []json.RawMessage, from, try int) error {
+	if from/Batch%3 == 1 {
 		return a.propose
 	}
 	return a.accept
 }
 
 // bodies returns the envelopes of a batch.
-func (a *agent) bodies(from, n int) []json.RawMessage {
+func (a *Agent) bodies(from, n int) []json.RawMessage {
 	bodies := make([]json.RawMessage, n)
 	for i := range bodies {
 		bodies[i] = fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
-			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, bucketName(from+i))
+			`"constraints":{"rate_bucket":%q}}`, ExternalID(from+i), toolOf(a.classes[(from+i)%len(a.classes)]), sourceID, from+i, bucketName(from+i))
 	}
 	return bodies
 }
 
 // accept submits a batch as the API does.
-func (a *agent) accept(ctx context.Context, bodies []json.RawMessage, from, try int) error {
+func (a *Agent) accept(ctx context.Context, bodies []json.RawMessage, from, try int) error {
 	proposals := make([]*envelope.Proposal, len(bodies))
 	for i, body := range bodies {
 		p, err := envelope.Parse(body)
@@ -127,7 +118,7 @@ func (a *agent) accept(ctx context.Context, bodies []json.RawMessage, from, try 
 		}
 		proposals[i] = p
 	}
-	answers, err := a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals)
+	answers, err := a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "agent"}, proposals)
 	for i, answer := range answers {
 		switch {
 		case answer.Err != nil:
@@ -141,14 +132,15 @@ func (a *agent) accept(ctx context.Context, bodies []json.RawMessage, from, try 
 
 // propose submits a batch as an application does that is connected to the database,
 // in a transaction of its own. Where the commit fails, it may have happened.
-func (a *agent) propose(ctx context.Context, bodies []json.RawMessage, _, _ int) error {
+func (a *Agent) propose(ctx context.Context, bodies []json.RawMessage, _, _ int) error {
 	return pgx.BeginFunc(ctx, a.app, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT countersign.propose_many($1)", bodies)
 		return err
 	})
 }
 
-func externalID(n int) string { return fmt.Sprintf("n-%d", n) }
+// ExternalID returns the external id of an action's number.
+func ExternalID(n int) string { return fmt.Sprintf("n-%d", n) }
 
 // sourceID is the counting server in the tenant's catalog.
 const sourceID = "counter"
@@ -156,15 +148,15 @@ const sourceID = "counter"
 // maxAttempts is more than any fault takes.
 const maxAttempts = 20
 
-// newTenant creates a tenant whose only source is the counting server, with the
+// NewTenant creates a tenant whose only source is the counting server, with the
 // tools of the classes under test, and a policy that allows everything.
-func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (tenant envelope.TenantID, err error) {
+func NewTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (tenant envelope.TenantID, err error) {
 	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
 		return tenant, err
 	}
 	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
-		if tenant, err = identity.NewTenant(ctx, tx, fmt.Sprintf("chaos-%s-%d", name, time.Now().UnixMilli())); err != nil {
+		if tenant, err = identity.NewTenant(ctx, tx, fmt.Sprintf("%s-%d", name, time.Now().UnixMilli())); err != nil {
 			return err
 		}
 		for _, b := range buckets() {
