@@ -51,7 +51,7 @@ type Recovery struct {
 
 // RecoveryInput is the request for a recovery.
 type RecoveryInput struct {
-	// AskFor is for how long new proposals of class once need a person, because they may
+	// AskFor is for how long new proposals of classes once and keyed need a person, because they may
 	// repeat one that was lost; by default a day.
 	AskFor *envelope.Duration `json:"ask_for,omitzero"`
 }

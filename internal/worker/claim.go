@@ -39,7 +39,7 @@ type claimedBatch struct {
 	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.OpenBreaker
 	// lost are the items whose calls were made before, under another id, and lost in a
-	// failover. guard has the time in which proposals of class once need a person.
+	// failover. guard has the time in which proposals of classes once and keyed need a person.
 	lost   map[envelope.ActionID]fence.Lost
 	guard  *fence.Guard
 	probes map[breaker.Source]bool
@@ -264,7 +264,9 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if r := recheckPolicy(it, c.actions[i], c.votes[it.Action]); r.settle != nil || r.needsApproval != nil {
 		return r
 	}
-	if a := c.actions[i]; it.Effect == envelope.EffectOnce && it.Approval == envelope.ApprovalAuto && c.guard.Asks(it.CreatedAt) && a.Tool != nil {
+	// A lost action that is proposed again has another key than the call that was made.
+	keyed := it.Effect == envelope.EffectOnce || it.Effect == envelope.EffectKeyed
+	if a := c.actions[i]; keyed && it.Approval == envelope.ApprovalAuto && c.guard.Asks(it.CreatedAt) && a.Tool != nil {
 		return recheckResult{needsApproval: &needsApproval{a.Tool, a.Recheck(), noteRecovered}}
 	}
 	facts, probe := c.facts(i)

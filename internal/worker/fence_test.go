@@ -220,8 +220,8 @@ func TestASurvivorReportsWhatItSent(t *testing.T) {
 	}
 }
 
-// TestARecoveredDatabaseAsksAboutNewActions has an action of class once proposed after a
-// recovery: it may repeat one that was sent before.
+// TestARecoveredDatabaseAsksAboutNewActions has actions proposed after a recovery: they
+// may repeat ones that were sent before, under other idempotency keys.
 func TestARecoveredDatabaseAsksAboutNewActions(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
@@ -229,15 +229,16 @@ func TestARecoveredDatabaseAsksAboutNewActions(t *testing.T) {
 	y.work()
 	before := y.submit(toolOnce, 1)[0]
 	y.exec("UPDATE fence SET ask_from = now(), ask_until = now() + interval '1 hour'")
-	once, keyed := y.submit(toolOnce, 1)[0], y.submit(toolKeyed, 1)[0]
+	once, keyed, read := y.submit(toolOnce, 1)[0], y.submit(toolKeyed, 1)[0], y.submit(toolRead, 1)[0]
 
 	y.work()
 
-	v := y.view(once)
-	if v.Envelope.Approval != envelope.ApprovalRequired || !strings.Contains(v.DecisionNote, "recovered") || y.effects(once) != 0 {
-		t.Errorf("a new action of class once is %s (%s), with %d effects", v.Envelope.Approval, v.DecisionNote, y.effects(once))
+	for class, id := range map[envelope.Effect]envelope.ActionID{envelope.EffectOnce: once, envelope.EffectKeyed: keyed} {
+		if v := y.view(id); v.Envelope.Approval != envelope.ApprovalRequired || !strings.Contains(v.DecisionNote, "recovered") || y.effects(id) != 0 {
+			t.Errorf("a new action of class %s is %s (%s), with %d effects", class, v.Envelope.Approval, v.DecisionNote, y.effects(id))
+		}
 	}
-	if y.effects(keyed) != 1 || y.effects(before) != 1 {
-		t.Error("an action of class keyed, or one of before the recovery, needs a person too")
+	if y.effects(read) != 1 || y.effects(before) != 1 {
+		t.Error("an action of class read, or one of before the recovery, needs a person too")
 	}
 }

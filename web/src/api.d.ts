@@ -10522,7 +10522,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description For so long, actions of class once that are proposed need a person, since they may repeat one that was lost. By default a day. */
+                    /** @description For so long, proposed actions of classes once and keyed need a person, since they may repeat one that was lost. By default a day. */
                     ask_for?: components["schemas"]["Duration"];
                 };
             };

@@ -81,7 +81,7 @@ type Status struct {
 	SameServer bool
 	// Since is when the state changed.
 	Since time.Time
-	// AskFrom and AskUntil bound the time in which proposals of class once need a person;
+	// AskFrom and AskUntil bound the time in which proposals of classes once and keyed need a person;
 	// zero for none.
 	AskFrom, AskUntil time.Time
 	// Lost counts the lost calls whose actions are not there.

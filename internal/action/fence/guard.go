@@ -47,7 +47,7 @@ type Guard struct {
 	calls  calls
 	// epoch is the epoch in which this process may claim; 0 for none.
 	epoch atomic.Int64
-	// asks is the time in which proposals of class once need a person.
+	// asks is the time in which proposals of classes once and keyed need a person.
 	asks atomic.Pointer[period]
 	lost atomic.Bool
 	wake chan struct{}
@@ -88,7 +88,7 @@ func (g *Guard) Load() error {
 // period is a time with an end.
 type period struct{ from, until time.Time }
 
-// Asks reports whether a proposal of class once of a time needs a person, because it may
+// Asks reports whether a proposal of class once or keyed of a time needs a person, because it may
 // repeat one that was lost.
 func (g *Guard) Asks(proposed time.Time) bool {
 	p := g.asks.Load()

@@ -28,7 +28,7 @@ type Recovery struct {
 	// Moved reports whether the database was held before it was moved, and nothing was
 	// sent since.
 	Moved bool
-	// AskFor is for how long proposals of class once need a person, because they may
+	// AskFor is for how long proposals of classes once and keyed need a person, because they may
 	// repeat one that was lost.
 	AskFor time.Duration
 	By     envelope.Actor

@@ -47,7 +47,7 @@ func Recover(a *command.App) *cobra.Command {
 	flags.BoolVar(&f.database, "database", false, "recover all tenants, in the database of "+command.DatabaseEnv)
 	flags.BoolVar(&f.hold, "hold", false, "hold the database of "+command.DatabaseEnv+" before it is moved")
 	flags.BoolVar(&f.moved, "moved", false, "open a database of "+command.DatabaseEnv+" that was held before it was moved; nothing becomes unknown")
-	command.DurationFlag(cmd, &f.askFor, "ask-for", "`duration` for which new actions of class once need a person").DefValue = "1d"
+	command.DurationFlag(cmd, &f.askFor, "ask-for", "`duration` for which new actions of classes once and keyed need a person").DefValue = "1d"
 	flags.StringVar(&f.head, "audit-head", "", "show how far the audit log is behind the head in this `file`, of countersign audit head")
 	flags.StringVar(&f.by, "by", "", "on the database: the `name` of who recovers, for the record (default this machine's user)")
 	return cmd
@@ -162,7 +162,7 @@ func describeRecovery(s recovered, f recoverFlags) string {
 	}
 	if !f.moved {
 		fmt.Fprintf(&b, "\nLater changes are lost: revocations, pauses, do-not-contact entries, policy changes,\n"+
-			"logins and tokens. Repeat them before `countersign resume %s`; new actions of class once need a person for %s.\n",
+			"logins and tokens. Repeat them before `countersign resume %s`; new actions of classes once and keyed need a person for %s.\n",
 			map[bool]string{true: "--everything", false: "--tenant"}[f.database], envelope.Duration(f.askFor))
 	}
 	switch {

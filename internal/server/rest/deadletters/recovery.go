@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// askFor is for how long new actions of class once need a person by default, and
+	// askFor is for how long new actions of classes once and keyed need a person by default, and
 	// mostAskFor at most.
 	askFor     = request.Day
 	mostAskFor = 366 * request.Day
