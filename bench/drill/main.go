@@ -43,6 +43,9 @@ const (
 	exitFailed = 3
 )
 
+// shown is the number of violations of a kind that are printed.
+const shown = 5
+
 // kind is a kind of restore. Its name is that of its block in the runbook.
 type kind struct {
 	name string
@@ -140,8 +143,8 @@ func (s *suite) run(ctx context.Context, all []kind) (broken bool, err error) {
 			return false, fmt.Errorf("%s: %w", k.name, err)
 		}
 		fmt.Fprintf(s.stdout, "%s: held (%s); %s; %.0f s\n", k.name, k.reason, v, time.Since(started).Seconds())
-		for _, what := range v.broken {
-			fmt.Fprintln(s.stdout, "  BROKEN:", what)
+		for _, what := range v.broken[:min(len(v.broken), shown)] {
+			fmt.Fprintf(s.stdout, "  BROKEN (%d): %s\n", len(v.broken), what)
 		}
 		broken = broken || len(v.broken) > 0
 	}
