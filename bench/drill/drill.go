@@ -177,7 +177,7 @@ func (d *drill) copy(ctx context.Context) error {
 	if err := d.awaitSent(ctx, sentBefore); err != nil {
 		return err
 	}
-	if err := d.shell(ctx, d.blocks[d.name][0]); err != nil {
+	if err := d.shell(ctx, d.blocks[d.block][0]); err != nil {
 		return err
 	}
 	if d.planned {
@@ -236,6 +236,9 @@ func (d *drill) restore(ctx context.Context) (err error) {
 		d.new, d.newURL = d.old, d.oldURL
 	case d.sameServer:
 		d.newURL = d.old.url("restored")
+		if err := d.command(ctx, filepath.Join(d.postgres, "psql"), "-Xqc", "CREATE DATABASE restored", d.oldURL); err != nil {
+			return err
+		}
 	case d.cluster:
 		if d.planned {
 			d.new.bin = d.newPostgres
@@ -251,7 +254,7 @@ func (d *drill) restore(ctx context.Context) (err error) {
 	if d.newURL == "" {
 		d.newURL = d.new.url("app")
 	}
-	return d.shell(ctx, d.blocks[d.name][1])
+	return d.shell(ctx, d.blocks[d.block][1])
 }
 
 // recover starts workers on the copy, which have to send nothing, and then recovers it after
@@ -277,7 +280,7 @@ func (d *drill) recover(ctx context.Context, reader database.Reader) (v verdict,
 	}
 	recovery := d.blocks[recoverBlock]
 	if d.planned {
-		recovery = d.blocks[d.name][2:]
+		recovery = d.blocks[d.block][2:]
 	}
 	if err := d.shell(ctx, recovery[0]); err != nil {
 		return v, err

@@ -46,9 +46,9 @@ const (
 // shown is the number of violations of a kind that are printed.
 const shown = 5
 
-// kind is a kind of restore. Its name is that of its block in the runbook.
+// kind is a kind of restore. block is the name of its block in the runbook.
 type kind struct {
-	name string
+	name, block string
 	// reason is the reason for which the restored database is held.
 	reason string
 	// cluster reports whether the database is restored into an empty one of another
@@ -63,12 +63,12 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{name: "dump into the same cluster", reason: fence.ReasonCopy, sameServer: true},
-		{name: "dump into another cluster", reason: fence.ReasonCopy, cluster: true},
-		{name: "base backup started as a copy", reason: fence.ReasonSetBack, stateFiles: true},
-		{name: "point in time", reason: fence.ReasonTimeline, archive: true},
-		{name: "snapshot set back", reason: fence.ReasonSetBack, stateFiles: true, inPlace: true},
-		{name: "move to another server", reason: fence.ReasonMoved, cluster: true, planned: true},
+		{name: "dump, same cluster", block: "dump", reason: fence.ReasonCopy, sameServer: true},
+		{name: "dump, another cluster", block: "dump", reason: fence.ReasonCopy, cluster: true},
+		{name: "base backup started as a copy", block: "base backup", reason: fence.ReasonSetBack, stateFiles: true},
+		{name: "point in time", block: "point in time", reason: fence.ReasonTimeline, archive: true},
+		{name: "data folder set back", block: "snapshot", reason: fence.ReasonSetBack, stateFiles: true, inPlace: true},
+		{name: "move", block: "move", reason: fence.ReasonMoved, cluster: true, planned: true},
 	}
 }
 
@@ -153,4 +153,4 @@ func (s *suite) run(ctx context.Context, all []kind) (broken bool, err error) {
 }
 
 // slug returns a name as one of a folder.
-func (k kind) slug() string { return strings.ReplaceAll(k.name, " ", "-") }
+func (k kind) slug() string { return strings.NewReplacer(" ", "-", ",", "").Replace(k.name) }

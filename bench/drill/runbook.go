@@ -25,15 +25,15 @@ func parseRunbook(page string) (map[string]paragraphs, error) {
 		blocks[found[1]] = strings.Split(found[2], "\n\n")
 	}
 	for _, k := range kinds() {
-		if n := len(blocks[k.name]); n != k.paragraphs() {
-			return nil, fmt.Errorf("the block %q of the runbook has %d paragraphs, not %d", k.name, n, k.paragraphs())
+		if n := len(blocks[k.block]); n != k.paragraphs() {
+			return nil, fmt.Errorf("the block %q of the runbook has %d paragraphs, not %d", k.block, n, k.paragraphs())
 		}
 	}
 	if n := len(blocks[recoverBlock]); n != 1 {
 		return nil, fmt.Errorf("the block %q of the runbook has %d paragraphs, not 1", recoverBlock, n)
 	}
 	for name := range blocks {
-		if name != recoverBlock && !slices.ContainsFunc(kinds(), func(k kind) bool { return k.name == name }) {
+		if name != recoverBlock && !slices.ContainsFunc(kinds(), func(k kind) bool { return k.block == name }) {
 			return nil, fmt.Errorf("the block %q of the runbook is not drilled", name)
 		}
 	}

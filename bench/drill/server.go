@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
@@ -102,11 +101,11 @@ func (s *suite) start(ctx context.Context, v *server, settings ...string) (err e
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(strings.Join(settings, "\n") + "\n")
+	_, err = fmt.Fprintf(file, "port=%d\n%s\n", v.port, strings.Join(settings, "\n"))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	return s.command(ctx, filepath.Join(v.bin, "pg_ctl"), "-D", v.data, "-o", "-p "+strconv.Itoa(v.port), "-l", v.data+".log", "-w", "start")
+	return s.command(ctx, filepath.Join(v.bin, "pg_ctl"), "-D", v.data, "-l", v.data+".log", "-w", "start")
 }
 
 func (s *suite) stop(data, mode string) error {
