@@ -172,7 +172,7 @@ chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count 
 	$(GO) run -C bench ./chaos
 
 .PHONY: drill
-drill: build postgres ## Copy, restore and move a database with due actions: no copy may send anything
+drill: build postgres ## Execute the runbook of restores under load: no copy may send anything, nothing may happen twice
 	scripts/drill.sh
 
 .PHONY: kube

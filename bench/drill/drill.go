@@ -65,7 +65,7 @@ type drill struct {
 }
 
 // drill drills a kind with actions whose numbers begin with first.
-func (s *suite) drill(ctx context.Context, k kind, first int) (v verdict, err error) {
+func (s *suite) drill(ctx context.Context, k kind, first int) (v result, err error) {
 	d := &drill{suite: s, kind: k, dir: filepath.Join(s.dir, k.slug()), first: first, stopLoad: func() error { return nil }}
 	defer func() {
 		kill(d.oldWorkers)
@@ -177,16 +177,16 @@ func (d *drill) copy(ctx context.Context) error {
 	if err := d.awaitSent(ctx, sentBefore); err != nil {
 		return err
 	}
-	if err := d.shell(ctx, d.blocks[d.block][0]); err != nil {
-		return err
-	}
 	if d.planned {
-		err := d.stopLoad()
-		for _, w := range d.oldWorkers {
-			if !w.Stop(process.StopGrace) {
-				err = errors.Join(err, errors.New("a worker had to be killed"))
-			}
+		if err := d.shell(ctx, d.blocks[moveBlock][0]); err != nil {
+			return err
 		}
+		if err := errors.Join(d.stopLoad(), stopAll(d.oldWorkers)); err != nil {
+			return err
+		}
+		return d.shell(ctx, d.blocks[d.block][0])
+	}
+	if err := d.shell(ctx, d.blocks[d.block][0]); err != nil {
 		return err
 	}
 	if err := d.query(ctx, d.oldURL, "SELECT clock_timestamp()::text", &d.target); err != nil {
@@ -259,7 +259,7 @@ func (d *drill) restore(ctx context.Context) (err error) {
 
 // recover starts workers on the copy, which have to send nothing, and then recovers it after
 // the old database is lost.
-func (d *drill) recover(ctx context.Context, reader database.Reader) (v verdict, err error) {
+func (d *drill) recover(ctx context.Context, reader database.Reader) (v result, err error) {
 	before, err := reader.State(ctx)
 	if err != nil {
 		return v, err
@@ -278,11 +278,11 @@ func (d *drill) recover(ctx context.Context, reader database.Reader) (v verdict,
 	if err := d.lose(ctx, reader); err != nil {
 		return v, err
 	}
-	recovery := d.blocks[recoverBlock]
+	recovery := d.blocks[recoverBlock][0]
 	if d.planned {
-		recovery = d.blocks[d.block][2:]
+		recovery = d.blocks[moveBlock][1]
 	}
-	if err := d.shell(ctx, recovery[0]); err != nil {
+	if err := d.shell(ctx, recovery); err != nil {
 		return v, err
 	}
 	if d.planned {
@@ -294,8 +294,8 @@ func (d *drill) recover(ctx context.Context, reader database.Reader) (v verdict,
 	if err := d.repeat(ctx, reader); err != nil {
 		return v, err
 	}
-	for _, w := range d.newWorkers {
-		w.Stop(process.StopGrace)
+	if err := stopAll(d.newWorkers); err != nil {
+		return v, err
 	}
 	actions, err := reader.Actions(ctx)
 	if err != nil {
@@ -330,8 +330,8 @@ func (d *drill) startHeld(ctx context.Context, reader database.Reader) (err erro
 // lose ends the old database. After a move workers are started there by mistake.
 func (d *drill) lose(ctx context.Context, reader database.Reader) (err error) {
 	if d.planned {
-		for _, w := range d.newWorkers {
-			w.Stop(process.StopGrace)
+		if err := stopAll(d.newWorkers); err != nil {
+			return err
 		}
 		d.oldWorkers, err = d.startWorkers(d.oldURL, "")
 		return err
@@ -428,6 +428,16 @@ func (d *drill) startWorkers(url, suffix string) ([]*process.Child, error) {
 		all = append(all, child)
 	}
 	return all, nil
+}
+
+// stopAll stops workers, as SIGTERM does.
+func stopAll(all []*process.Child) (err error) {
+	for _, w := range all {
+		if !w.Stop(process.StopGrace) {
+			err = errors.New("a worker did not stop in time")
+		}
+	}
+	return err
 }
 
 // kill ends workers as a crash does.

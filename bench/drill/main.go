@@ -27,8 +27,9 @@ usage: scripts/drill.sh [flags]
 
 Each kind of restore has a block in the section "Restore or move a database" of
 docs/operations.md. Its first paragraph is executed while workers send and agents
-propose, its second when the database is lost (or held, for a move), its third, or else
-the block "recover", to recover the database. Then the agents propose everything again.
+propose, its second to restore, and then
+the block "recover". For a move, the block "move" has the lines before and after. Then
+the agents propose everything again.
 
 The program exits with 1 if an effect happened twice, a copy sent something or an
 action is lost; with 2 for wrong usage, and with 3 if a drill could not be executed.
@@ -68,7 +69,7 @@ func kinds() []kind {
 		{name: "base backup started as a copy", block: "base backup", reason: fence.ReasonSetBack, stateFiles: true},
 		{name: "point in time", block: "point in time", reason: fence.ReasonTimeline, archive: true},
 		{name: "data folder set back", block: "snapshot", reason: fence.ReasonSetBack, stateFiles: true, inPlace: true},
-		{name: "move", block: "move", reason: fence.ReasonMoved, cluster: true, planned: true},
+		{name: "move", block: "dump", reason: fence.ReasonMoved, cluster: true, planned: true},
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// verdict compares the restored database with the count of the server outside.
-type verdict struct {
+// result compares the restored database with the count of the server outside.
+type result struct {
 	// submitted counts the actions, calls the calls that arrived.
 	submitted, calls int
 	// unknown and asks count the actions that a person must look at: those whose outcome
@@ -24,8 +24,8 @@ type verdict struct {
 
 // judge compares the actions with the numbers from first on with the counts. Before is the
 // number of actions that were sent before the recovery.
-func judge(k kind, first, n int, actions []database.Action, counts *counting.Counts, before int) verdict {
-	v := verdict{submitted: n}
+func judge(k kind, first, n int, actions []database.Action, counts *counting.Counts, before int) result {
+	v := result{submitted: n}
 	found := make(map[string]database.Action, len(actions))
 	for _, a := range actions {
 		found[a.ExternalID] = a
@@ -72,12 +72,12 @@ func judge(k kind, first, n int, actions []database.Action, counts *counting.Cou
 	return v
 }
 
-func (v *verdict) fail(format string, args ...any) {
+func (v *result) fail(format string, args ...any) {
 	v.broken = append(v.broken, fmt.Sprintf(format, args...))
 }
 
 // String returns the figures of a kind.
-func (v verdict) String() string {
+func (v result) String() string {
 	return fmt.Sprintf("%d actions, %d calls, %d doubled; a person looks at %d (%d unknown, %d to approve; %d of them had been sent); %d went on",
 		v.submitted, v.calls, v.doubled, v.unknown+v.asks, v.unknown, v.asks, v.sent, v.wentOn)
 }
