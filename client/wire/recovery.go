@@ -23,6 +23,11 @@ type Recovery struct {
 	// AuditHead is the last checkpoint before. A head that was noted elsewhere later has
 	// a higher number.
 	AuditHead *AuditHead `json:"audit_head"`
+	// NotedHead compares the audit log with a head that was noted elsewhere; nil if the
+	// request names none.
+	NotedHead *RecoveryHead `json:"noted_head"`
+	// Classes are the actions and calls by their class, once first.
+	Classes []RecoveryClass `json:"classes"`
 	// Unknown counts the actions of class once that become unknown; Sendable those that
 	// go on, because no worker has sent them; Later those that go on, because they are
 	// for later or were proposed since.
@@ -47,6 +52,34 @@ type Recovery struct {
 	AskedBy envelope.Actor `json:"asked_by,omitzero"`
 	// ETag is sent back with the recovery.
 	ETag string `json:"etag"`
+}
+
+// RecoveryClass is what a recovery finds of a class of actions.
+type RecoveryClass struct {
+	Effect envelope.Effect `json:"effect"`
+	// Unknown counts the actions that become unknown, and Reconcilable those of them whose
+	// tool has a reconcile rule, which finds the outcome. Continue counts the others.
+	Unknown      int64 `json:"unknown"`
+	Reconcilable int64 `json:"reconcilable"`
+	Continue     int64 `json:"continue"`
+	// Recorded and Lost count the calls that workers reported, as those of Recovery.
+	Recorded int64 `json:"recorded"`
+	Lost     int64 `json:"lost"`
+	// OpenAtHead counts the open actions that were proposed before a noted head which is
+	// here: none of them had ended by then.
+	OpenAtHead int64 `json:"open_at_head"`
+}
+
+// RecoveryHead is a noted head of the audit log, compared with the log.
+type RecoveryHead struct {
+	AuditHead
+	// Result is present, missing or different.
+	Result string `json:"result"`
+	// Missing counts the checkpoints up to the head that are not here.
+	Missing int64 `json:"missing_checkpoints"`
+	// Until is the time of the newest event up to a head that is present: nothing until
+	// then was lost.
+	Until *time.Time `json:"complete_until"`
 }
 
 // RecoveryInput is the request for a recovery.

@@ -14,11 +14,46 @@ SELECT f.one FROM fence f FOR UPDATE;
 -- Opens a held fence, and returns the database's new id.
 SELECT recover_fence(sqlc.narg(ask_until)::timestamptz) AS database_id;
 
+-- name: FenceRecoveryClasses :many
+-- Counts by class of effect what a recovery does: unsure are calls of class once that may
+-- have been made, later those that cannot have been because they are for later or were
+-- proposed while the database was held. Of the unsure ones, reconcilable are those of
+-- tools with a reconcile rule; open_at_head are the actions of the tenant of a noted head
+-- that were proposed before it: their ends would be here.
+WITH open_actions AS MATERIALIZED (
+    SELECT a.effect, o.lease_until >= now() AS running, a.effect = 'once' AND (o.status = 'sending' OR s.reached) AS unsure,
+        a.tenant_id = @tenant_id AND a.created_at <= h.newest_at AS open_at_head,
+        EXISTS (
+            SELECT 1 FROM tools t
+            WHERE t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name AND t.reconcile IS NOT NULL
+        ) AS reconcilable
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    CROSS JOIN LATERAL (
+        SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
+    ) s
+    LEFT JOIN checkpoints h ON h.tenant_id = @tenant_id AND h.checkpoint_no = @head_no AND h.hash = @head_hash
+)
+SELECT e.effect::text AS effect, o.unsure, o.later, o.others, o.running, o.reconcilable, o.open_at_head, l.recorded, l.lost
+FROM unnest('{once,keyed,idempotent,read}'::text[]) WITH ORDINALITY e (effect, n)
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE o.unsure) AS unsure, count(1) FILTER (WHERE o.effect = 'once' AND NOT o.unsure) AS later,
+        count(1) FILTER (WHERE o.effect <> 'once') AS others, count(1) FILTER (WHERE o.running) AS running,
+        count(1) FILTER (WHERE o.unsure AND o.reconcilable) AS reconcilable, count(1) FILTER (WHERE o.open_at_head) AS open_at_head
+    FROM open_actions o
+    WHERE o.effect = e.effect
+) o
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE l.known) AS recorded, count(1) FILTER (WHERE NOT l.known AND l.outcome <> 'pending') AS lost
+    FROM lost_calls l
+    WHERE l.effect = e.effect
+) l
+ORDER BY e.n;
+
 -- name: FenceRecoveryPlan :one
--- Counts what a recovery does: calls of class once that may have been made, those that
--- cannot have been because they are for later or were proposed while the database was
--- held, all other actions on the schedule, and approvals that may have been given. The
--- head of a tenant's chain is that of before.
+-- Reads what a recovery finds apart from actions. The head of a tenant's chain is that of
+-- before. noted_until is the time of the newest event up to a head that was noted; the
+-- year 1 if that checkpoint is not here with the same hash.
 --
 -- A worker counts if it may have committed after the last commit P that is here. One that
 -- reaches the database is recorded every third of its lease, and f.point, when any was
@@ -39,13 +74,7 @@ WITH head AS (
     WHERE NOT w.ended AND (f.point IS NULL OR w.seen_at + 4 * w.lease >= f.point)
 )
 SELECT
-    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR s.reached))::bigint AS unsure,
-    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND NOT s.reached)::bigint AS later,
-    count(1) FILTER (WHERE a.effect <> 'once')::bigint AS repeatable,
-    count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
-    (SELECT count(1) FROM lost_calls l WHERE l.known)::bigint AS recorded,
-    (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')::bigint AS lost,
     (SELECT count(1) FROM last_workers)::bigint AS workers,
     (SELECT count(1) FROM last_workers l WHERE NOT l.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,
@@ -57,12 +86,10 @@ SELECT
     (SELECT CASE WHEN f.recovery_at > now() - interval '1 hour' THEN f.recovery_by ELSE '' END FROM fence f)::text AS asked_by,
     (SELECT f.recovery_person FROM fence f)::text AS asked_person,
     only_tenant() AS only_tenant,
-    session_user::text AS login
-FROM outbox o
-JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
-CROSS JOIN LATERAL (
-    SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
-) s;
+    coalesce((
+        SELECT c.newest_at FROM checkpoints c WHERE c.tenant_id = @tenant_id AND c.checkpoint_no = @head_no AND c.hash = @head_hash
+    ), '0001-01-01 00:00:00+00')::timestamptz AS noted_until,
+    session_user::text AS login;
 
 -- name: FenceSet :one
 -- Changes the state of the fence. An open fence is that of the present server. A new

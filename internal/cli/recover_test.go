@@ -27,14 +27,19 @@ func TestRecover(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.exec(t.Context(), "DELETE FROM checkpoints WHERE checkpoint_no = 2")
+			m.exec(t.Context(), "INSERT INTO lost_calls (tenant_id, action_id, external_id, source_id, tool_name, effect, outcome, code, provider_id, worker, called_at, known)"+
+				" SELECT tenant_id, gen_random_uuid(), '', 'mail', 'send', 'once', 'sent', '', '', 'w', now(), true FROM tenants WHERE name = 'acme'")
 			m.exec(t.Context(), "UPDATE fence SET state = 'held', reason = 'copy', detail = 'this database is a copy', changed_at = now()")
 			recover := append([]string{"recover"}, way...)
 
 			dry := m.run(command.ExitOK, append(recover, "--audit-head", noted)...)
-			for _, want := range []string{"Held (copy): this database is a copy", "lacks 1 entries", "Later changes are lost: revocations, pauses, do-not-contact entries", "repeat with --apply"} {
+			for _, want := range []string{"Held (copy): this database is a copy", "lacks 1 checkpoints up to the noted head 2", "once: 1 reported by workers", "Later changes are lost: revocations, pauses, do-not-contact entries", "repeat with --apply"} {
 				if !strings.Contains(dry.out, want) {
 					t.Errorf("it does not print %q:\n%s", want, dry.out)
 				}
+			}
+			if shown := decode[wire.Recovery](t, m.run(command.ExitOK, append(recover, "--audit-head", noted, "--json")...).out); shown.NotedHead == nil || shown.NotedHead.Result != "missing" {
+				t.Errorf("--json = %+v", shown)
 			}
 			done := decode[wire.Recovery](t, m.run(command.ExitOK, append(recover, "--apply", "--json")...).out)
 

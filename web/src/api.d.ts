@@ -4581,6 +4581,25 @@ export interface components {
                 checkpoint_no: number;
                 hash: components["schemas"]["Hash"];
             } | null;
+            /** @description The head that the request names, compared with the audit log. */
+            noted_head: {
+                checkpoint_no: number;
+                hash: components["schemas"]["Hash"];
+                /**
+                 * @description If the log lacks the head, what came after `audit_head` is lost. If another checkpoint has its number, the log
+                 *     went on elsewhere than where the head was noted.
+                 * @enum {string}
+                 */
+                result: "present" | "missing" | "different";
+                missing_checkpoints: number;
+                /**
+                 * Format: date-time
+                 * @description The time of the newest event up to a head that is present. Nothing until then is lost.
+                 */
+                complete_until: string | null;
+            } | null;
+            /** @description By class, `once` first; empty unless the database is held. */
+            classes: components["schemas"]["RecoveryClass"][];
             /** @description Actions of class once that become unknown, since they may have been sent. */
             unknown: number;
             /** @description Actions of class once that go on, since every worker has reported its calls. */
@@ -4604,6 +4623,21 @@ export interface components {
             asked_by?: components["schemas"]["Actor"];
             /** @description The ETag, without the quotes. */
             etag: string;
+        };
+        RecoveryClass: {
+            effect: components["schemas"]["Effect"];
+            /** @description Actions that become unknown. */
+            unknown: number;
+            /** @description Those of them whose tool has a reconcile rule, which finds out whether the call happened. */
+            reconcilable: number;
+            /** @description The other actions, which go on. */
+            continue: number;
+            /** @description Calls that workers reported, of actions that are here. */
+            recorded: number;
+            /** @description Calls that workers reported, of actions that are not here. */
+            lost: number;
+            /** @description Open actions that were proposed before the noted head, if that is present. None of them had ended by then. */
+            open_at_head: number;
         };
         /** @description How a tenant stands at one moment, by the database's clock. */
         Overview: {
@@ -10458,7 +10492,12 @@ export interface operations {
     };
     getRecovery: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of a head of the audit log that was noted elsewhere. */
+                checkpoint_no?: number;
+                /** @description Its hash; required with `checkpoint_no`. */
+                head?: components["schemas"]["Hash"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -10481,6 +10520,45 @@ export interface operations {
                      *       "since": "2026-11-20T09:30:00Z",
                      *       "newest_event_at": "2026-11-20T03:00:00Z",
                      *       "audit_head": null,
+                     *       "noted_head": null,
+                     *       "classes": [
+                     *         {
+                     *           "effect": "once",
+                     *           "unknown": 12,
+                     *           "reconcilable": 9,
+                     *           "continue": 3,
+                     *           "recorded": 0,
+                     *           "lost": 0,
+                     *           "open_at_head": 0
+                     *         },
+                     *         {
+                     *           "effect": "keyed",
+                     *           "unknown": 0,
+                     *           "reconcilable": 0,
+                     *           "continue": 40,
+                     *           "recorded": 0,
+                     *           "lost": 0,
+                     *           "open_at_head": 0
+                     *         },
+                     *         {
+                     *           "effect": "idempotent",
+                     *           "unknown": 0,
+                     *           "reconcilable": 0,
+                     *           "continue": 0,
+                     *           "recorded": 0,
+                     *           "lost": 0,
+                     *           "open_at_head": 0
+                     *         },
+                     *         {
+                     *           "effect": "read",
+                     *           "unknown": 0,
+                     *           "reconcilable": 0,
+                     *           "continue": 0,
+                     *           "recorded": 0,
+                     *           "lost": 0,
+                     *           "open_at_head": 0
+                     *         }
+                     *       ],
                      *       "unknown": 12,
                      *       "sendable": 0,
                      *       "later": 3,

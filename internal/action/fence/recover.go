@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
@@ -32,8 +33,10 @@ type Recovery struct {
 	// repeat one that was lost.
 	AskFor time.Duration
 	By     envelope.Actor
-	// Tenant is that of the audit head, if it is set.
+	// Tenant is that of the audit head, if it is set. Head is one that was noted
+	// elsewhere; zero for none.
 	Tenant envelope.TenantID
+	Head   audit.Head
 	// Person asks for a recovery through the API, which pauses the tenant alone; zero
 	// for one on the database, where the login stands for the person.
 	Person uuid.UUID
@@ -51,16 +54,17 @@ const (
 
 // Prepare returns the effects of a recovery, in a transaction of the scope Admin or API.
 func (r Recovery) Prepare(ctx context.Context, tx pgx.Tx) (Plan, error) {
-	p, err := plan(ctx, tx, r.Tenant)
+	p, err := r.plan(ctx, tx)
 	if err != nil || !p.held() {
 		return p, err
 	}
-	switch {
-	case r.Moved:
+	// If every worker of before has reported its calls, nobody sent the others.
+	if r.Moved || p.Reason == ReasonLost && p.Workers > 0 && p.Silent == 0 {
 		p.Sendable, p.Unknown, p.Approvals = p.Unknown, 0, 0
-	case p.Reason == ReasonLost && p.Workers > 0 && p.Silent == 0:
-		// Every worker of before has reported its calls: nobody sent the others.
-		p.Sendable, p.Unknown, p.Approvals = p.Unknown, 0, 0
+		for i := range p.Classes {
+			c := &p.Classes[i]
+			c.Continue, c.Unknown, c.Reconcilable = c.Continue+c.Unknown, 0, 0
+		}
 	}
 	return p, nil
 }

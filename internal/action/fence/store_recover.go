@@ -15,17 +15,17 @@ import (
 )
 
 // plan counts the actions that a recovery affects, if the fence is held.
-func plan(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (p Plan, err error) {
+func (r Recovery) plan(ctx context.Context, tx pgx.Tx) (p Plan, err error) {
 	s, err := Read(ctx, tx)
 	if err != nil {
 		return p, err
 	}
-	p.Recovery = wire.Recovery{Database: s.Database, State: string(s.State), Reason: s.Reason, Detail: s.Why(), Since: s.Since.UTC(), People: 1}
+	p.Recovery = wire.Recovery{Database: s.Database, State: string(s.State), Reason: s.Reason, Detail: s.Why(), Since: s.Since.UTC(), People: 1, Classes: []wire.RecoveryClass{}}
 	p.onlyTenant = true
 	if s.State != StateHeld {
 		return p, nil
 	}
-	row, err := dbsqlc.New().FenceRecoveryPlan(ctx, tx, tenant)
+	row, err := dbsqlc.New().FenceRecoveryPlan(ctx, tx, &dbsqlc.FenceRecoveryPlanParams{TenantID: r.Tenant, HeadNo: r.Head.Checkpoint, HeadHash: r.Head.Hash[:]})
 	if err != nil {
 		return p, err
 	}
@@ -35,11 +35,41 @@ func plan(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (p Plan, err
 	if row.CheckpointNo > 0 {
 		p.AuditHead = &wire.AuditHead{Checkpoint: row.CheckpointNo, Hash: row.CheckpointHash}
 	}
-	p.Unknown, p.Later, p.Repeatable, p.Approvals = row.Unsure, row.Later, row.Repeatable, row.Approvals
-	p.Recorded, p.Lost, p.Workers, p.Silent = row.Recorded, row.Lost, row.Workers, row.Silent
+	p.NotedHead = r.compare(row.CheckpointNo, row.NotedUntil)
+	p.Approvals, p.Workers, p.Silent = row.Approvals, row.Workers, row.Silent
 	p.People, p.AskedBy = min(row.People, 2), envelope.Actor(row.AskedBy)
-	p.running, p.asked, p.login, p.onlyTenant = row.Running, row.AskedPerson, row.Login, row.OnlyTenant
-	return p, nil
+	p.asked, p.login, p.onlyTenant = row.AskedPerson, row.Login, row.OnlyTenant
+	return p, r.classes(ctx, tx, &p)
+}
+
+// compare compares the noted head with the last checkpoint that is here, and with the time
+// of the newest event up to the same checkpoint; zero if that is not here.
+func (r Recovery) compare(last int64, until time.Time) *wire.RecoveryHead {
+	if r.Head.Checkpoint == 0 {
+		return nil
+	}
+	h := &wire.RecoveryHead{AuditHead: wire.AuditHead{Checkpoint: r.Head.Checkpoint, Hash: r.Head.Hash.String()}, Result: "different"}
+	switch {
+	case !until.IsZero():
+		h.Result, h.Until = "present", new(until.UTC())
+	case r.Head.Checkpoint > last:
+		h.Result, h.Missing = "missing", r.Head.Checkpoint-last
+	}
+	return h
+}
+
+// classes counts the actions and calls of each class, and adds them up.
+func (r Recovery) classes(ctx context.Context, tx pgx.Tx, p *Plan) error {
+	rows, err := dbsqlc.New().FenceRecoveryClasses(ctx, tx, &dbsqlc.FenceRecoveryClassesParams{TenantID: r.Tenant, HeadNo: r.Head.Checkpoint, HeadHash: r.Head.Hash[:]})
+	for _, c := range rows {
+		p.Unknown, p.Later, p.Repeatable, p.running = p.Unknown+c.Unsure, p.Later+c.Later, p.Repeatable+c.Others, p.running+c.Running
+		p.Recorded, p.Lost = p.Recorded+c.Recorded, p.Lost+c.Lost
+		p.Classes = append(p.Classes, wire.RecoveryClass{
+			Effect: envelope.Effect(c.Effect), Unknown: c.Unsure, Reconcilable: c.Reconcilable, Continue: c.Later + c.Others,
+			Recorded: c.Recorded, Lost: c.Lost, OpenAtHead: c.OpenAtHead,
+		})
+	}
+	return err
 }
 
 // ask records who asked for a recovery that another person has to confirm.

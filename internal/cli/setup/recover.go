@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
+	log "github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
@@ -57,8 +58,6 @@ func Recover(a *command.App) *cobra.Command {
 type recovered struct {
 	wire.Recovery
 	Applied bool `json:"applied"`
-	// Missing counts the entries of the audit log up to a noted head; nil without one.
-	Missing *int64 `json:"missing_audit_entries,omitzero"`
 }
 
 func runRecover(ctx context.Context, a *command.App, f recoverFlags, head *audit.Note) error {
@@ -66,7 +65,7 @@ func runRecover(ctx context.Context, a *command.App, f recoverFlags, head *audit
 	var err error
 	switch {
 	case !f.database:
-		shown, err = recoverByAPI(ctx, a, f)
+		shown, err = recoverByAPI(ctx, a, f, head)
 	case f.hold:
 		err = recoverDatabase(ctx, a, f, head, func(ctx context.Context, tx pgx.Tx, r fence.Recovery) error { return fence.HoldForMove(ctx, tx, r.By) })
 		return a.Done(err, "The database is held. Stop all workers, then move it; open it at the new place with %s", "countersign recover --moved --apply")
@@ -85,13 +84,6 @@ func runRecover(ctx context.Context, a *command.App, f recoverFlags, head *audit
 	if err != nil {
 		return err
 	}
-	if head != nil {
-		last := int64(0)
-		if shown.AuditHead != nil {
-			last = shown.AuditHead.Checkpoint
-		}
-		shown.Missing = new(max(head.Checkpoint-last, 0))
-	}
 	if a.JSON {
 		return a.WriteJSON(shown)
 	}
@@ -99,12 +91,16 @@ func runRecover(ctx context.Context, a *command.App, f recoverFlags, head *audit
 }
 
 // recoverByAPI recovers the tenant of the token, if it is the only one.
-func recoverByAPI(ctx context.Context, a *command.App, f recoverFlags) (shown recovered, err error) {
+func recoverByAPI(ctx context.Context, a *command.App, f recoverFlags, head *audit.Note) (shown recovered, err error) {
 	c, err := a.Client()
 	if err != nil {
 		return shown, err
 	}
-	if shown.Recovery, err = c.Recovery(ctx); err != nil || !f.apply {
+	var noted *wire.AuditHead
+	if head != nil {
+		noted = &wire.AuditHead{Checkpoint: head.Checkpoint, Hash: head.Hash.String()}
+	}
+	if shown.Recovery, err = c.Recovery(ctx, noted); err != nil || !f.apply {
 		return shown, err
 	}
 	shown.Recovery, err = c.Recover(ctx, shown.ETag, wire.RecoveryInput{AskFor: new(envelope.Duration(f.askFor))})
@@ -122,7 +118,7 @@ func recoverDatabase(ctx context.Context, a *command.App, f recoverFlags, head *
 	}
 	r := fence.Recovery{Moved: f.moved, AskFor: f.askFor, By: envelope.Actor(f.by + " (on the database)")}
 	if head != nil {
-		r.Tenant = head.Tenant
+		r.Tenant, r.Head = head.Tenant, log.Head{Checkpoint: head.Checkpoint, Hash: head.Hash}
 	}
 	return a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error { return do(ctx, tx, r) })
 }
@@ -139,8 +135,8 @@ func describeRecovery(s recovered, f recoverFlags) string {
 	if s.Newest != nil {
 		fmt.Fprintf(&b, "The newest event is from %s. Later events are lost.\n", s.Newest.Format(time.RFC3339))
 	}
-	if s.Missing != nil {
-		fmt.Fprintf(&b, "The audit log lacks %d entries that the noted head has.\n", *s.Missing)
+	if h := s.NotedHead; h != nil {
+		b.WriteString(describeHead(*h))
 	}
 	b.WriteString("\n")
 	for _, line := range []struct {
@@ -160,6 +156,7 @@ func describeRecovery(s recovered, f recoverFlags) string {
 			fmt.Fprintf(&b, "%6d  %s\n", line.n, line.what)
 		}
 	}
+	b.WriteString(describeClasses(s))
 	if !f.moved {
 		fmt.Fprintf(&b, "\nLater changes are lost: revocations, pauses, do-not-contact entries, policy changes,\n"+
 			"logins and tokens. Repeat them before `countersign resume %s`; new actions of classes once and keyed need a person for %s.\n",
@@ -176,4 +173,45 @@ func describeRecovery(s recovered, f recoverFlags) string {
 		b.WriteString("\nNothing was changed. Make sure that no other copy of this database is in use, then repeat with --apply.\n")
 	}
 	return b.String()
+}
+
+// describeHead describes how the audit log compares with a noted head.
+func describeHead(h wire.RecoveryHead) string {
+	switch h.Result {
+	case "present":
+		return fmt.Sprintf("The noted head %d is here: nothing until %s is lost.\n", h.Checkpoint, h.Until.Format(time.RFC3339))
+	case "missing":
+		return fmt.Sprintf("The audit log lacks %d checkpoints up to the noted head %d.\n", h.Missing, h.Checkpoint)
+	}
+	return fmt.Sprintf("The audit log has another checkpoint %d than the noted head: it is not of the same record.\n", h.Checkpoint)
+}
+
+// describeClasses describes what is known of the actions of each class.
+func describeClasses(s recovered) string {
+	var b strings.Builder
+	for _, c := range s.Classes {
+		var known []string
+		for _, part := range []struct {
+			n    int64
+			what string
+		}{
+			{c.Unknown, "unknown"},
+			{c.Reconcilable, "of these reconciled by a rule after the resume"},
+			{c.Unknown - c.Reconcilable, "of these for a person"},
+			{c.Continue, "continue"},
+			{c.Recorded + c.Lost, "reported by workers"},
+			{c.OpenAtHead, "had not ended at the noted head"},
+		} {
+			if part.n > 0 {
+				known = append(known, fmt.Sprintf("%d %s", part.n, part.what))
+			}
+		}
+		if len(known) > 0 {
+			fmt.Fprintf(&b, "%12s: %s\n", c.Effect, strings.Join(known, ", "))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nBy class:\n" + b.String()
 }

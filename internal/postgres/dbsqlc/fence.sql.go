@@ -60,6 +60,91 @@ func (q *Queries) FenceRecover(ctx context.Context, db DBTX, askUntil *time.Time
 	return database_id, err
 }
 
+const fenceRecoveryClasses = `-- name: FenceRecoveryClasses :many
+WITH open_actions AS MATERIALIZED (
+    SELECT a.effect, o.lease_until >= now() AS running, a.effect = 'once' AND (o.status = 'sending' OR s.reached) AS unsure,
+        a.tenant_id = $1 AND a.created_at <= h.newest_at AS open_at_head,
+        EXISTS (
+            SELECT 1 FROM tools t
+            WHERE t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name AND t.reconcile IS NOT NULL
+        ) AS reconcilable
+    FROM outbox o
+    JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
+    CROSS JOIN LATERAL (
+        SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
+    ) s
+    LEFT JOIN checkpoints h ON h.tenant_id = $1 AND h.checkpoint_no = $2 AND h.hash = $3
+)
+SELECT e.effect::text AS effect, o.unsure, o.later, o.others, o.running, o.reconcilable, o.open_at_head, l.recorded, l.lost
+FROM unnest('{once,keyed,idempotent,read}'::text[]) WITH ORDINALITY e (effect, n)
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE o.unsure) AS unsure, count(1) FILTER (WHERE o.effect = 'once' AND NOT o.unsure) AS later,
+        count(1) FILTER (WHERE o.effect <> 'once') AS others, count(1) FILTER (WHERE o.running) AS running,
+        count(1) FILTER (WHERE o.unsure AND o.reconcilable) AS reconcilable, count(1) FILTER (WHERE o.open_at_head) AS open_at_head
+    FROM open_actions o
+    WHERE o.effect = e.effect
+) o
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE l.known) AS recorded, count(1) FILTER (WHERE NOT l.known AND l.outcome <> 'pending') AS lost
+    FROM lost_calls l
+    WHERE l.effect = e.effect
+) l
+ORDER BY e.n
+`
+
+type FenceRecoveryClassesParams struct {
+	TenantID envelope.TenantID
+	HeadNo   int64
+	HeadHash []byte
+}
+
+type FenceRecoveryClassesRow struct {
+	Effect       string
+	Unsure       int64
+	Later        int64
+	Others       int64
+	Running      int64
+	Reconcilable int64
+	OpenAtHead   int64
+	Recorded     int64
+	Lost         int64
+}
+
+// Counts by class of effect what a recovery does: unsure are calls of class once that may
+// have been made, later those that cannot have been because they are for later or were
+// proposed while the database was held. Of the unsure ones, reconcilable are those of
+// tools with a reconcile rule; open_at_head are the actions of the tenant of a noted head
+// that were proposed before it: their ends would be here.
+func (q *Queries) FenceRecoveryClasses(ctx context.Context, db DBTX, arg *FenceRecoveryClassesParams) ([]FenceRecoveryClassesRow, error) {
+	rows, err := db.Query(ctx, fenceRecoveryClasses, arg.TenantID, arg.HeadNo, arg.HeadHash)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FenceRecoveryClassesRow{}
+	for rows.Next() {
+		var i FenceRecoveryClassesRow
+		if err := rows.Scan(
+			&i.Effect,
+			&i.Unsure,
+			&i.Later,
+			&i.Others,
+			&i.Running,
+			&i.Reconcilable,
+			&i.OpenAtHead,
+			&i.Recorded,
+			&i.Lost,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const fenceRecoveryPlan = `-- name: FenceRecoveryPlan :one
 WITH head AS (
     SELECT c.checkpoint_no, c.hash
@@ -73,13 +158,7 @@ WITH head AS (
     WHERE NOT w.ended AND (f.point IS NULL OR w.seen_at + 4 * w.lease >= f.point)
 )
 SELECT
-    count(1) FILTER (WHERE a.effect = 'once' AND (o.status = 'sending' OR s.reached))::bigint AS unsure,
-    count(1) FILTER (WHERE a.effect = 'once' AND o.status = 'pending' AND NOT s.reached)::bigint AS later,
-    count(1) FILTER (WHERE a.effect <> 'once')::bigint AS repeatable,
-    count(1) FILTER (WHERE o.lease_until >= now())::bigint AS running,
     (SELECT count(1) FROM actions w WHERE w.approval_state = 'required' AND w.effect = 'once')::bigint AS approvals,
-    (SELECT count(1) FROM lost_calls l WHERE l.known)::bigint AS recorded,
-    (SELECT count(1) FROM lost_calls l WHERE NOT l.known AND l.outcome <> 'pending')::bigint AS lost,
     (SELECT count(1) FROM last_workers)::bigint AS workers,
     (SELECT count(1) FROM last_workers l WHERE NOT l.reported)::bigint AS silent,
     (SELECT coalesce(max(r.approvals_needed), 1) FROM reviews r)::bigint AS people,
@@ -91,22 +170,20 @@ SELECT
     (SELECT CASE WHEN f.recovery_at > now() - interval '1 hour' THEN f.recovery_by ELSE '' END FROM fence f)::text AS asked_by,
     (SELECT f.recovery_person FROM fence f)::text AS asked_person,
     only_tenant() AS only_tenant,
+    coalesce((
+        SELECT c.newest_at FROM checkpoints c WHERE c.tenant_id = $1 AND c.checkpoint_no = $2 AND c.hash = $3
+    ), '0001-01-01 00:00:00+00')::timestamptz AS noted_until,
     session_user::text AS login
-FROM outbox o
-JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
-CROSS JOIN LATERAL (
-    SELECT (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at AS reached FROM fence f
-) s
 `
 
+type FenceRecoveryPlanParams struct {
+	TenantID envelope.TenantID
+	HeadNo   int64
+	HeadHash []byte
+}
+
 type FenceRecoveryPlanRow struct {
-	Unsure         int64
-	Later          int64
-	Repeatable     int64
-	Running        int64
 	Approvals      int64
-	Recorded       int64
-	Lost           int64
 	Workers        int64
 	Silent         int64
 	People         int64
@@ -116,13 +193,13 @@ type FenceRecoveryPlanRow struct {
 	AskedBy        string
 	AskedPerson    string
 	OnlyTenant     bool
+	NotedUntil     time.Time
 	Login          string
 }
 
-// Counts what a recovery does: calls of class once that may have been made, those that
-// cannot have been because they are for later or were proposed while the database was
-// held, all other actions on the schedule, and approvals that may have been given. The
-// head of a tenant's chain is that of before.
+// Reads what a recovery finds apart from actions. The head of a tenant's chain is that of
+// before. noted_until is the time of the newest event up to a head that was noted; the
+// year 1 if that checkpoint is not here with the same hash.
 //
 // A worker counts if it may have committed after the last commit P that is here. One that
 // reaches the database is recorded every third of its lease, and f.point, when any was
@@ -131,17 +208,11 @@ type FenceRecoveryPlanRow struct {
 // recorded earlier had crashed, or was cut off; all its leases had expired at P. It can
 // only have sent if it came back after P, which no row here shows, as of a worker that
 // started after P: a memory outside shows both.
-func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX, tenantID envelope.TenantID) (FenceRecoveryPlanRow, error) {
-	row := db.QueryRow(ctx, fenceRecoveryPlan, tenantID)
+func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX, arg *FenceRecoveryPlanParams) (FenceRecoveryPlanRow, error) {
+	row := db.QueryRow(ctx, fenceRecoveryPlan, arg.TenantID, arg.HeadNo, arg.HeadHash)
 	var i FenceRecoveryPlanRow
 	err := row.Scan(
-		&i.Unsure,
-		&i.Later,
-		&i.Repeatable,
-		&i.Running,
 		&i.Approvals,
-		&i.Recorded,
-		&i.Lost,
 		&i.Workers,
 		&i.Silent,
 		&i.People,
@@ -151,6 +222,7 @@ func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX, tenantID envel
 		&i.AskedBy,
 		&i.AskedPerson,
 		&i.OnlyTenant,
+		&i.NotedUntil,
 		&i.Login,
 	)
 	return i, err

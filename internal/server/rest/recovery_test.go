@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
@@ -61,6 +63,56 @@ func TestAnAdministratorRecoversTheDatabase(t *testing.T) {
 		}
 	}
 	f.admin.send("POST", recoveryPath, object{}, ifMatch(f.admin.recovery().ETag)...).wants(t, 409)
+}
+
+// TestARecoveryShowsWhatIsKnownOfEachClass has an action of class once whose tool has a
+// reconcile rule, one of class read, calls that workers reported, and noted heads.
+func TestARecoveryShowsWhatIsKnownOfEachClass(t *testing.T) {
+	t.Parallel()
+	f := heldFixture(t)
+	f.agent.propose("read")
+	f.fixture.checkpoint()
+	f.exec("UPDATE fence SET changed_at = now()")
+	f.exec("UPDATE tools SET reconcile = '{}' WHERE name = 'write'")
+	f.exec(`INSERT INTO lost_calls (tenant_id, action_id, external_id, source_id, tool_name, effect, outcome, code, provider_id, worker, called_at, known)
+		SELECT '` + f.id.String() + `', gen_random_uuid(), '', 'mail', 'write', 'once', s.outcome, '', '', 'w', now(), s.known
+		FROM (VALUES ('sent', true), ('sent', false), ('pending', false)) s (outcome, known)`)
+	var hash string
+	if err := f.db.QueryRow(t.Context(), "SELECT encode(hash, 'hex') FROM checkpoints WHERE checkpoint_no = 1").Scan(&hash); err != nil {
+		t.Fatal(err)
+	}
+	get := func(query string) (r wire.Recovery) {
+		f.operator.send("GET", recoveryPath+query, nil).wants(t, 200).into(t, &r)
+		return r
+	}
+
+	without, present := get(""), get("?checkpoint_no=1&head="+hash)
+	missing, different := get("?checkpoint_no=3&head="+hash), get("?checkpoint_no=1&head="+strings.Repeat("1", 64))
+
+	once := wire.RecoveryClass{Effect: "once", Unknown: 1, Reconcilable: 1, Recorded: 1, Lost: 1}
+	read := wire.RecoveryClass{Effect: "read", Continue: 1}
+	if diff := cmp.Diff([]wire.RecoveryClass{once, {Effect: "keyed"}, {Effect: "idempotent"}, read}, without.Classes); diff != "" || without.NotedHead != nil {
+		t.Errorf("without a head (-want +got):\n%s%v", diff, without.NotedHead)
+	}
+	once.OpenAtHead, read.OpenAtHead = 1, 1
+	if diff := cmp.Diff([]wire.RecoveryClass{once, {Effect: "keyed"}, {Effect: "idempotent"}, read}, present.Classes); diff != "" {
+		t.Errorf("with a head (-want +got):\n%s", diff)
+	}
+	if h := present.NotedHead; h.Result != "present" || h.Until == nil || h.Missing != 0 {
+		t.Errorf("the head that is here: %+v", h)
+	}
+	if h := missing.NotedHead; h.Result != "missing" || h.Until != nil || h.Missing != 2 || missing.Classes[0].OpenAtHead != 0 {
+		t.Errorf("a later head: %+v", h)
+	}
+	if h := different.NotedHead; h.Result != "different" || h.Until != nil {
+		t.Errorf("another head: %+v", h)
+	}
+	if present.ETag != without.ETag {
+		t.Error("the head changes the entity tag, which a recovery sends back")
+	}
+	for _, query := range []string{"?checkpoint_no=1", "?head=" + hash, "?checkpoint_no=0&head=" + hash, "?checkpoint_no=1&head=x"} {
+		f.operator.send("GET", recoveryPath+query, nil).wants(t, 400)
+	}
 }
 
 func TestTwoPeopleRecoverTheDatabase(t *testing.T) {

@@ -3,12 +3,15 @@ package deadletters
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -34,8 +37,22 @@ func answerRecovery(c *request.Call, p fence.Plan) error {
 // Recovery handles GET /api/v1/recovery. It shows the state of the database, and what a
 // recovery would do.
 func Recovery(c *request.Call) error {
+	r := fence.Recovery{Tenant: c.By.Tenant}
+	var err error
+	no, hash := c.Query.Get("checkpoint_no"), c.Query.Get("head")
+	if (no == "") != (hash == "") {
+		return request.Invalid("/query/head", envelope.RuleRequired, "must be sent together with checkpoint_no")
+	}
+	if no != "" {
+		if r.Head.Checkpoint, err = strconv.ParseInt(no, 10, 64); err != nil {
+			return request.Invalid("/query/checkpoint_no", envelope.RuleType, "must be an integer")
+		}
+		if r.Head.Hash, err = audit.ParseHash(hash); err != nil {
+			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
+		}
+	}
 	p, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (p fence.Plan, err error) {
-		if p, err = (fence.Recovery{Tenant: c.By.Tenant}).Prepare(ctx, tx); err != nil {
+		if p, err = r.Prepare(ctx, tx); err != nil {
 			return p, err
 		}
 		return p, tagRecovery(&p)
