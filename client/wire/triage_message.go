@@ -33,6 +33,8 @@ type TriageMessage struct {
 	Question bool `json:"question"`
 	// Proposed counts the proposals about it.
 	Proposed int `json:"proposed"`
+	// Reason is nil for a message that was not decided.
+	Reason *TriageReason `json:"reason"`
 }
 
 // TriageMessageDetail is a message with everything that is known of it.
@@ -196,8 +198,10 @@ type TriageWhy struct {
 	ID      uuid.UUID `json:"message_id"`
 	Account string    `json:"account"`
 	// Summary is one sentence, also where nothing happened.
-	Summary string          `json:"summary"`
-	Steps   []TriageWhyStep `json:"steps"`
+	Summary string `json:"summary"`
+	// Reason is nil where nothing was decided.
+	Reason *TriageReason   `json:"reason"`
+	Steps  []TriageWhyStep `json:"steps"`
 }
 
 // TriageWhyStep is a step of the explanation, from the mail to the result.
@@ -219,6 +223,16 @@ type ActionMail struct {
 	SenderName string    `json:"sender_name"`
 	Subject    string    `json:"subject"`
 	ReceivedAt time.Time `json:"received_at"`
-	// Cohort is empty where nothing was decided about the message.
-	Cohort string `json:"cohort,omitzero"`
+	// Cohort is empty, and Reason nil, where nothing was decided about the message.
+	Cohort string        `json:"cohort,omitzero"`
+	Reason *TriageReason `json:"reason,omitempty"`
+}
+
+// TriageReason is the reason of a decision about a message. It has no text of the
+// mail.
+type TriageReason struct {
+	// Text is one sentence, and Codes are the codes that it is composed of: the
+	// bucket, the act, symbols, vetoes, and question.
+	Text  string   `json:"text"`
+	Codes []string `json:"codes"`
 }

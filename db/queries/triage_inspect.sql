@@ -2,7 +2,8 @@
 
 -- name: TriageActionMail :many
 -- The messages that actions of triage are about.
-SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort
+SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort,
+    d.decision, d.signals
 FROM actions a
 JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id
 JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id
@@ -49,14 +50,15 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 -- A page of the received messages, newest first. Each account contributes up to
 -- a page, so that its index is read from the beginning.
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
         coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
         coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
         coalesce(d.question, false)::boolean AS question,
-        (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals
+        (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals,
+        d.decision, d.signals
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -96,7 +98,8 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
     coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
     coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
     coalesce(d.question, false)::boolean AS question,
-    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals
+    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals,
+    d.decision, d.signals
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id

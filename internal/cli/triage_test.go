@@ -97,7 +97,10 @@ func TestTriage(t *testing.T) {
 		SELECT tenant_id, message_id, account_id, message_id, 'fyi', 'primary', 'fyi', 'informational', 'default', 1, 0.4, true,
 			'{"bucket":"informational","category":"primary","cohort":"default","asked":"L3","allowed":"L1","confidence":0.4,"question":true,"trace":[]}', '{}', '{}', '\x00', '{}', 'd'
 		FROM triage_messages WHERE message_id = $1`, id)
-	d.want(d.operator("triage", "list", "--question"), command.ExitOK, "informational ?")
+	d.want(d.operator("triage", "list", "--question"), command.ExitOK, "informational ?", "It informs, and needs nothing")
+	for _, args := range [][]string{{"why"}, {"show"}} {
+		d.want(d.operator("triage", args[0], id.String()), command.ExitOK, "its owner is asked, because the models are unsure.", "bucket:informational", "question")
+	}
 	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "invoice"), command.ExitUsage, "must be one of")
 	made := decode[wire.TriageCorrection](t, d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "request", "--json"), command.ExitOK).out)
 	d.want(d.operator("triage", "why", id.String()), command.ExitOK, "its owner is asked first", "act is request")

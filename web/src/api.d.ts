@@ -5585,6 +5585,18 @@ export interface components {
             question: boolean;
             /** @description How many proposals there are about it. */
             proposed: number;
+            /** @description null for a message that was not judged. */
+            reason: null | components["schemas"]["TriageReason"];
+        };
+        /** @description The reason of a decision. It has no text of the mail. */
+        TriageReason: {
+            /** @description One sentence. */
+            text: string;
+            /**
+             * @description What the sentence is composed of: `bucket:` and `act:` with a word, names of symbols, `veto:` with a name, and `question` where the
+             *     owner is asked.
+             */
+            codes: string[];
         };
         TriageMessageDetail: {
             /** @description The Message-ID that its sender chose. */
@@ -5716,8 +5728,9 @@ export interface components {
             subject: string;
             /** Format: date-time */
             received_at: string;
-            /** @description Who wrote, in one word; absent where nothing was decided about the message. */
+            /** @description Who wrote, in one word; absent, as is reason, where nothing was decided about the message. */
             cohort?: string;
+            reason?: components["schemas"]["TriageReason"];
         };
         /**
          * @example {
@@ -5751,6 +5764,8 @@ export interface components {
             account: components["schemas"]["TriageAccountName"];
             /** @description One sentence, also where nothing happened. */
             summary: string;
+            /** @description null where nothing was decided. */
+            reason: null | components["schemas"]["TriageReason"];
             steps: components["schemas"]["TriageWhyStep"][];
         };
         TriageWhyStep: {

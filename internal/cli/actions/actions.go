@@ -171,6 +171,9 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"args", string(e.Args),
 		"mail", MailText(act.Mail),
 	}
+	if m := act.Mail; m != nil && m.Reason != nil {
+		pairs = append(pairs, "why", m.Reason.Text+" ["+strings.Join(m.Reason.Codes, " ")+"]")
+	}
 	if d := act.Decision; d != nil && d.Edited != nil {
 		pairs = append(pairs, "as proposed", string(d.Edited.ProposedArgs)+" (edited by "+d.Edited.By.Brief()+")")
 	}

@@ -189,13 +189,13 @@ func list(a *command.App) *cobra.Command {
 	var f client.TriageMessageFilter
 	var question, aside bool
 	view := command.View[wire.TriageMessage]{
-		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT"},
+		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT", "WHY"},
 		Row: func(m wire.TriageMessage) []string {
 			bucket := m.Bucket
 			if m.Question {
 				bucket += " ?"
 			}
-			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), m.Sender, m.Subject}
+			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), m.Sender, m.Subject, reasonText(m.Reason)}
 		},
 	}
 	cmd := command.New(a, "list [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -306,6 +306,9 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	if m.DecidedAt != nil {
 		pairs = append(pairs, "confidence", fmt.Sprintf("%.2f", m.Confidence), "decided", command.Local(m.DecidedAt))
 	}
+	if m.Reason != nil {
+		pairs = append(pairs, "why", m.Reason.Text, "codes", strings.Join(m.Reason.Codes, " "))
+	}
 	for _, t := range m.Attachments {
 		pairs = append(pairs, "attachment", fmt.Sprintf("%s (%s, %d bytes)", t.Name, t.Detected, t.Size))
 	}
@@ -336,6 +339,13 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	return nil
 }
 
+func reasonText(r *wire.TriageReason) string {
+	if r == nil {
+		return ""
+	}
+	return r.Text
+}
+
 func orNever(t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -352,6 +362,11 @@ func why(a *command.App) *cobra.Command {
 func showWhy(a *command.App, w wire.TriageWhy) error {
 	if err := a.Print("%s\n", command.Safe(w.Summary)); err != nil {
 		return err
+	}
+	if w.Reason != nil {
+		if err := a.Print("%s [%s]\n", command.Safe(w.Reason.Text), command.Safe(strings.Join(w.Reason.Codes, " "))); err != nil {
+			return err
+		}
 	}
 	for _, s := range w.Steps {
 		if err := a.Print("  %-10s  %s\n", s.Stage, command.Safe(s.Text)); err != nil {

@@ -15,7 +15,8 @@ import (
 
 const triageActionMail = `-- name: TriageActionMail :many
 
-SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort
+SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort,
+    d.decision, d.signals
 FROM actions a
 JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id
 JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id
@@ -38,6 +39,8 @@ type TriageActionMailRow struct {
 	Subject    string
 	ReceivedAt time.Time
 	Cohort     string
+	Decision   []byte
+	Signals    []byte
 }
 
 // Data of triage that people read and set over the API.
@@ -60,6 +63,8 @@ func (q *Queries) TriageActionMail(ctx context.Context, db DBTX, arg *TriageActi
 			&i.Subject,
 			&i.ReceivedAt,
 			&i.Cohort,
+			&i.Decision,
+			&i.Signals,
 		); err != nil {
 			return nil, err
 		}
@@ -295,14 +300,15 @@ func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMess
 
 const triageMessageList = `-- name: TriageMessageList :many
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
         coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
         coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
         coalesce(d.question, false)::boolean AS question,
-        (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals
+        (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals,
+        d.decision, d.signals
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -361,6 +367,8 @@ type TriageMessageListRow struct {
 	Confidence float64
 	Question   bool
 	Proposals  int64
+	Decision   []byte
+	Signals    []byte
 }
 
 // A page of the received messages, newest first. Each account contributes up to
@@ -405,6 +413,8 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Confidence,
 			&i.Question,
 			&i.Proposals,
+			&i.Decision,
+			&i.Signals,
 		); err != nil {
 			return nil, err
 		}
@@ -457,7 +467,8 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
     coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
     coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
     coalesce(d.question, false)::boolean AS question,
-    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals
+    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals,
+    d.decision, d.signals
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
@@ -488,6 +499,8 @@ type TriageMessagePickRow struct {
 	Confidence float64
 	Question   bool
 	Proposals  int64
+	Decision   []byte
+	Signals    []byte
 }
 
 // Messages by their ids, newest first.
@@ -518,6 +531,8 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Confidence,
 			&i.Question,
 			&i.Proposals,
+			&i.Decision,
+			&i.Signals,
 		); err != nil {
 			return nil, err
 		}

@@ -101,6 +101,21 @@ func TestSenderAndSubjectOfMailInApprovals(t *testing.T) {
 		m.MessageID.String() != message || m.Account != "ann" || m.Cohort != "default" {
 		t.Errorf("the message of a proposal of triage = %+v", m)
 	}
+	// The reason is a sentence with its codes, the same in the inbox, the list and why.
+	const text = "It needs its owner soon, because it asks for something; it stays where it is, because it has a star."
+	codes := []string{"bucket:urgent", "act:request", "veto:starred"}
+	var messages wire.Page[wire.TriageMessage]
+	f.operator.send("GET", "/api/v1/triage/messages", nil).wants(t, 200).into(t, &messages)
+	var why wire.TriageWhy
+	f.operator.send("GET", "/api/v1/triage/messages/"+message+"/why", nil).wants(t, 200).into(t, &why)
+	for name, r := range map[string]*wire.TriageReason{"inbox": mails[plain].Reason, "list": messages.Items[1].Reason, "why": why.Reason} {
+		if r == nil || r.Text != text || !slices.Equal(r.Codes, codes) {
+			t.Errorf("%s: reason = %+v, want %q %q", name, r, text, codes)
+		}
+	}
+	if messages.Items[0].Reason != nil {
+		t.Errorf("a message that was not judged has the reason %+v", messages.Items[0].Reason)
+	}
 	if mails[other] != nil || mails[fake] != nil {
 		t.Errorf("actions of an agent are about %+v and %+v, want no message", mails[other], mails[fake])
 	}

@@ -32,6 +32,16 @@ func vetoes() []vetoRow {
 	}
 }
 
+// VetoReason returns why a veto holds, as a clause; empty for an unknown one.
+func VetoReason(name string) string {
+	for _, row := range vetoes() {
+		if row.name == name {
+			return row.because
+		}
+	}
+	return ""
+}
+
 // applyVetoes records the vetoes that hold. A vetoed message is never put in
 // the bucket archived.
 func (s *state) applyVetoes() {

@@ -131,10 +131,10 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter
 		Question: f.Question, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
-	return postgres.Map(rows, err, message)
+	return postgres.TryMap(rows, err, message)
 }
 
-func message(r dbsqlc.TriageMessageListRow) wire.TriageMessage {
+func message(r dbsqlc.TriageMessageListRow) (wire.TriageMessage, error) {
 	m := wire.TriageMessage{
 		ID: r.MessageID, Account: r.Account, Sender: r.Sender, SenderName: r.SenderName, Subject: r.Subject, Outgoing: r.Outgoing,
 		ReceivedAt: r.ReceivedAt.UTC(), DecidedAt: postgres.UTC(r.DecidedAt), Act: r.Act, Category: r.Category, Priority: r.Priority,
@@ -143,7 +143,22 @@ func message(r dbsqlc.TriageMessageListRow) wire.TriageMessage {
 	if r.DecidedAt != nil {
 		m.Level = decide.Level(r.Level).String()
 	}
-	return m
+	var err error
+	m.Reason, err = storedReason(r.Decision, r.Signals)
+	return m, err
+}
+
+// storedReason returns the reason of a stored decision; nil for none.
+func storedReason(decision, signals []byte) (*wire.TriageReason, error) {
+	if decision == nil {
+		return nil, nil
+	}
+	var d decide.Decision
+	var found struct{ Symbols []wire.TriageSignal }
+	if err := errors.Join(json.Unmarshal(decision, &d), json.Unmarshal(signals, &found)); err != nil {
+		return nil, fmt.Errorf("stored decision: %w", err)
+	}
+	return reason(d, found.Symbols), nil
 }
 
 // maxNamed limits the messages of one Message-ID, which senders choose.
@@ -161,7 +176,9 @@ func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID st
 
 func pick(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessagePick(ctx, tx, &dbsqlc.TriageMessagePickParams{TenantID: tenant, MessageIds: ids})
-	return postgres.Map(rows, err, func(r dbsqlc.TriageMessagePickRow) wire.TriageMessage { return message(dbsqlc.TriageMessageListRow(r)) })
+	return postgres.TryMap(rows, err, func(r dbsqlc.TriageMessagePickRow) (wire.TriageMessage, error) {
+		return message(dbsqlc.TriageMessageListRow(r))
+	})
 }
 
 // Message returns a message with all stored data. For an unknown one the error

@@ -29,9 +29,13 @@ func Mail(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...e
 	}
 	found := make(map[envelope.ActionID]*wire.ActionMail, len(rows))
 	for _, r := range rows {
+		why, err := storedReason(r.Decision, r.Signals)
+		if err != nil {
+			return nil, err
+		}
 		found[r.ActionID] = &wire.ActionMail{
 			MessageID: r.MessageID, Account: r.Account, Sender: beginning(r.Sender), SenderName: beginning(r.SenderName),
-			Subject: beginning(r.Subject), ReceivedAt: postgres.OrZero(postgres.UTC(&r.ReceivedAt)), Cohort: r.Cohort,
+			Subject: beginning(r.Subject), ReceivedAt: postgres.OrZero(postgres.UTC(&r.ReceivedAt)), Cohort: r.Cohort, Reason: why,
 		}
 	}
 	return found, nil

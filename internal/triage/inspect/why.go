@@ -14,7 +14,7 @@ import (
 // chronological order. policies holds the policy decisions about its actions,
 // as far as the reader may see them. It is pure.
 func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.PolicyDecision) (wire.TriageWhy, error) {
-	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Steps: []wire.TriageWhyStep{}}
+	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Reason: m.Reason, Steps: []wire.TriageWhyStep{}}
 	add := func(stage, format string, args ...any) {
 		w.Steps = append(w.Steps, wire.TriageWhyStep{Stage: stage, Text: fmt.Sprintf(format, args...)})
 	}
