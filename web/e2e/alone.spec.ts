@@ -1,6 +1,7 @@
 // Journeys against a program of their own: the login at an issuer, and a restart of the API.
 import type { Page } from '@playwright/test'
 import { client, test } from './alone'
+import { sideways, violations } from './browser'
 import { api, expect, login, propose, tabTo, url } from './fixture'
 import { quiet } from './quiet'
 
@@ -196,4 +197,34 @@ test('the API is restarted while the page is open: nothing is lost or doubled, a
   await tabTo(other, other.getByRole('button', { name: 'Approve as changed' }))
   await other.keyboard.press('Enter')
   await expect.poll(() => titleOf(draft)).toBe('Typed before the restart')
+})
+
+test('every view shows that the database is held, until it is recovered', async ({ page, alone }) => {
+  test.setTimeout(120_000)
+  await login(page)
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  const banner = page.getByRole('status').filter({ hasText: 'Nothing is sent: the database is held' })
+  await expect(banner).toHaveCount(0)
+  alone.program.recover('--hold')
+  await expect(banner).toContainText(/since .*now.* because Ana .*holds it for a move.* countersign recover\./)
+  for (const theme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: theme })
+    for (const [view, width] of [
+      ['/inbox', 1440],
+      ['/actions', 1440],
+      ['/workflows', 320],
+      ['/dead-letters', 390],
+      ['/settings', 1440],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.goto(url() + view)
+      await quiet(page)
+      await expect(banner).toBeVisible()
+      expect.soft(await violations(page), `${view}, ${theme}`).toEqual([])
+      expect.soft(await sideways(page), `${view}: sideways`).toEqual([])
+    }
+  }
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  alone.program.recover('--database', '--apply')
+  await expect(banner).toHaveCount(0)
 })

@@ -1,6 +1,6 @@
 // The real program, in a folder of its own.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -10,6 +10,8 @@ export interface Program {
   tokens: string
   // restart ends the program, runs between, and starts the program again at the same address, with the same data.
   restart: (between?: () => Promise<void>) => Promise<void>
+  // recover runs `countersign recover` on the database.
+  recover: (...args: string[]) => void
   stop: () => Promise<void>
 }
 
@@ -51,6 +53,15 @@ export async function start(): Promise<Program> {
       await end(child)
       await between?.()
       ;({ child } = await run(folder, new URL(url).host))
+    },
+    recover: (...args) => {
+      const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) =>
+        name.endsWith('postmaster.pid'),
+      )
+      // The lines are the process, the folder, the start, the port and the folder of the socket.
+      const [, , , port, socket] = readFileSync(join(folder, found!), 'utf8').split('\n')
+      const DATABASE_URL = `postgres:///countersign?user=postgres&port=${port}&host=${encodeURIComponent(socket!)}`
+      execFileSync('../bin/countersign', ['recover', '--by', 'Ana', ...args], { env: { ...process.env, DATABASE_URL } })
     },
     stop: async () => {
       await end(child)

@@ -10,6 +10,7 @@ import { logout, useSession } from '../lib/session'
 import { Icon, IconButton, Keys, Loading, ProblemNote, Toasts, toast } from '../ui'
 import { Boundary } from './boundary'
 import { SessionEnd } from './ended'
+import { Held } from './held'
 import { Help } from './help'
 import { LiveState } from './live'
 import { Palette } from './palette'
@@ -101,6 +102,7 @@ function Shell({ me }: { me: Me }) {
       <a className="skip" href="#main">
         Skip to content
       </a>
+      <Held />
       <Rail at={place} onPalette={() => setPalette(available(0))} onHelp={() => setHelp(available(0))} />
       <main id="main" tabIndex={-1}>
         <Boundary about={location}>
