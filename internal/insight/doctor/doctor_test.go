@@ -459,6 +459,65 @@ func TestBadServerSettings(t *testing.T) {
 	wantFinding(t, all, doctor.CheckSlots, doctor.Warning, "the replication slot forgotten (active: false) holds")
 }
 
+// TestStandbys starts a primary with a standby, which is asynchronous, synchronous, and not the
+// one that commits wait for.
+func TestStandbys(t *testing.T) {
+	t.Parallel()
+	srv, err := embedded.Start(t.Context(), embedded.Config{Fast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Stop(context.WithoutCancel(t.Context())) })
+	standby, err := srv.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Stop(context.WithoutCancel(t.Context())) })
+	primary, err := pgx.ParseConfig(srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const asynchronous, absent = "standbys replicate, and synchronous_standby_names is empty", "no standby of synchronous_standby_names replicates"
+	db := connect(t, srv.URL())
+	// configure changes a setting, and awaits a state of the standby.
+	configure := func(server *pgxpool.Pool, name, value, want string) {
+		t.Helper()
+		for _, sql := range []string{"ALTER SYSTEM SET " + name + " = '" + value + "'", "SELECT pg_reload_conf()"} {
+			if _, err := server.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for got := ""; got != want; {
+			if err := db.QueryRow(t.Context(), "SELECT coalesce(max(r.sync_state), '') || current_setting('synchronous_standby_names') FROM pg_stat_replication r").Scan(&got); err != nil {
+				t.Fatalf("the standby is not %s: %v", want, err)
+			}
+		}
+	}
+	configure(connect(t, standby.URL()), "primary_conninfo", fmt.Sprintf("host=%s port=%d user=%s password=%s", primary.Host, primary.Port, primary.User, primary.Password), "async")
+	wantFinding(t, examine(t, db), doctor.CheckServer, doctor.Warning, asynchronous)
+
+	configure(db, "synchronous_standby_names", "*", "sync*")
+	for _, f := range of(examine(t, db), doctor.CheckServer) {
+		if strings.Contains(f.Message, "standby") {
+			t.Errorf("with a synchronous standby: %s", f.Message)
+		}
+	}
+
+	configure(db, "synchronous_standby_names", "nobody", "asyncnobody")
+	wantFinding(t, examine(t, db), doctor.CheckServer, doctor.Failed, absent)
+}
+
+// connect returns connections to a server.
+func connect(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
 func prepare(t *testing.T, db *pgxpool.Pool) {
 	t.Helper()
 	conn, err := db.Acquire(t.Context())

@@ -105,7 +105,11 @@ func TestFindings(t *testing.T) {
 		"a sane server":       {serverFindings(sane), nil},
 		"an old server":       {serverFindings(with("server_version_num", "140009")), []string{"failed: PostgreSQL is at version 14"}},
 		"a standby that lags": {serverFindings(with("standbys", "1")), []string{"warning: standbys replicate, and synchronous_standby_names is empty: a failover loses unreplicated commits, and the database is then held"}},
-		"a standby":           {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
+		"commits that do not wait": {
+			serverFindings(map[string]string{"synchronous_standby_names": "*", "synchronous_commit": "local", "default_transaction_isolation": "read committed"}),
+			[]string{"warning: synchronous_commit is local: commits do not wait for a standby, and a failover loses unreplicated ones"},
+		},
+		"a standby": {serverFindings(with("in_recovery", "true")), []string{"failed: this server is a standby, which takes no writes"}},
 		"counts are off": {
 			serverFindings(with("track_counts", "off")), []string{"failed: track_counts is off: autovacuum does not know what to do"},
 		},

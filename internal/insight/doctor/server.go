@@ -40,6 +40,12 @@ func serverFindings(set map[string]string) []Finding {
 		rule{set["standbys"] != "" && set["standbys"] != "0" && set["synchronous_standby_names"] == "", warn(
 			"standbys replicate, and synchronous_standby_names is empty: a failover loses unreplicated commits, and the database is then held",
 			"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (…)'; SELECT pg_reload_conf(); on the primary and on each standby.")},
+		rule{set["synchronous"] == "0" && set["synchronous_standby_names"] != "", fail(
+			"no standby of synchronous_standby_names replicates: commits wait, and nothing is sent",
+			"Start one of these standbys, or correct the names: they are the application_name of each standby's primary_conninfo.")},
+		rule{set["synchronous_commit"] == "local" && set["synchronous_standby_names"] != "", warn(
+			"synchronous_commit is local: commits do not wait for a standby, and a failover loses unreplicated ones",
+			"ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and see that no database or user sets it otherwise.")},
 		rule{isolation != "read committed", warn("default_transaction_isolation is "+isolation+": concurrent claims fail and are retried",
 			"ALTER SYSTEM SET default_transaction_isolation = 'read committed'; SELECT pg_reload_conf();")},
 		rule{connections > 0 && connections < fewConnections, warn(fmt.Sprintf("max_connections is %d: a worker takes up to 20 and an API up to 10", connections),

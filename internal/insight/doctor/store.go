@@ -51,7 +51,11 @@ WHERE s.name IN ('server_version_num', 'fsync', 'full_page_writes', 'synchronous
 UNION ALL
 SELECT 'in_recovery', pg_is_in_recovery()::text
 UNION ALL
-SELECT 'standbys', count(1)::text FROM pg_stat_replication`)
+SELECT 'standbys', count(1)::text FROM pg_stat_replication
+UNION ALL
+-- Without pg_monitor the states are NULL.
+SELECT 'synchronous', CASE WHEN count(1) = count(r.sync_state) THEN count(1) FILTER (WHERE r.sync_state IN ('sync', 'quorum')) ELSE -1 END::text
+FROM pg_stat_replication r`)
 	set := make(map[string]string, len(all))
 	for _, s := range all {
 		set[s.Name] = s.Value
