@@ -17,6 +17,7 @@ const (
 	worker  = "Deployment/countersign-worker"
 	model   = "Deployment/countersign-model"
 	doctor  = "CronJob/countersign-doctor"
+	cluster = "Cluster/countersign-db"
 	migrate = "Job/countersign-migrate-v0-1-0"
 	// scaler is a ScaledObject without its end.
 	scaler = `{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "extra"}, "spec": {"scaleTargetRef": {"name": "countersign-worker"}`
@@ -32,6 +33,11 @@ func controls() map[string][]renderedtest.Control {
 			adding(autoscaler+`, "maxReplicas": 30}}`, "countersign-worker 31 × 22"),
 			adding(scaler+`, "minReplicaCount": 1, "maxReplicaCount": 50, "triggers": [{"type": "postgresql"}]}}`, "ScaledObject/extra 1"),
 			on(worker, `[{"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "COUNTERSIGN_DB_MAX_CONNS", "value": "400"}}]`, "2 × 402"),
+		},
+		"commits wait for a standby": {
+			{With: "cloudnative-pg", Target: cluster, Patch: `[{"op": "replace", "path": "/spec/postgresql/synchronous/dataDurability", "value": "preferred"}]`, Want: "waits for any 1 (preferred)"},
+			{With: "cloudnative-pg", Target: cluster, Patch: `[{"op": "remove", "path": "/spec/postgresql/synchronous"}]`, Want: "waits for  0 ()"},
+			{With: "cloudnative-pg", Target: cluster, Patch: `[{"op": "replace", "path": "/spec/instances", "value": 2}]`, Want: "has 2 instances"},
 		},
 		"a stop ends before the kill": {
 			on(worker, `[{"op": "replace", "path": "/spec/template/spec/terminationGracePeriodSeconds", "value": 60}]`, "killed after 1m0s"),

@@ -29,6 +29,7 @@ type Rule func(Facts, rendered.Typed) []string
 func Rules() map[string]Rule {
 	return map[string]Rule{
 		"connections fit the database":             connectionsFit,
+		"commits wait for a standby":               commitsReplicated,
 		"a stop ends before the kill":              stopsInTime,
 		"memory limits stand above Go's":           memoryFits,
 		"variables are those of the program":       variablesKnown,
