@@ -1,80 +1,18 @@
 package mail_test
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
-
-// cutter is a proxy that cuts the connection once: it forwards a command to the
-// server, but not the answer.
-type cutter struct {
-	to      string
-	command []byte
-	armed   atomic.Bool
-}
-
-// serve forwards the connections of a listener until that is closed.
-func (c *cutter) serve(listener net.Listener) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		running.Go(func() { c.pass(client) })
-	}
-}
-
-func (c *cutter) pass(client net.Conn) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", c.to)
-	if err != nil {
-		return
-	}
-	defer func() { _ = server.Close() }()
-	var deaf atomic.Bool
-	var back sync.WaitGroup
-	back.Go(func() {
-		defer func() { _ = client.Close() }()
-		buffer := make([]byte, 64<<10)
-		for {
-			n, err := server.Read(buffer)
-			if err != nil || deaf.Load() { // the answer to the command: it was executed
-				return
-			}
-			if _, err := client.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-	})
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			break
-		}
-		if bytes.Contains(buffer[:n], c.command) && c.armed.CompareAndSwap(true, false) {
-			deaf.Store(true)
-		}
-		if _, err := io.Copy(server, bytes.NewReader(buffer[:n])); err != nil {
-			break
-		}
-	}
-	_ = server.Close()
-	back.Wait()
-}
 
 // TestLostAnswer cuts the connection after the server has executed a command:
 // the call is retried, detects its own effect, and has the same result as the
@@ -89,9 +27,9 @@ func TestLostAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cut := &cutter{to: address, command: []byte(command)}
+			cut := &mailboxtest.Cutter{To: address, Commands: []string{command}}
 			var running sync.WaitGroup
-			running.Go(func() { cut.serve(listener) })
+			running.Go(func() { cut.Serve(listener) })
 			through := overIMAP(listener.Addr().String(), "ada", memoryPassword)
 			f := newFixture(t, func(cfg *mail.Config) {
 				cfg.Accounts = map[string]mail.Account{"work": {From: owner, Open: func(context.Context) (mailbox.Writer, error) { return through.writer() }}}
@@ -109,7 +47,7 @@ func TestLostAnswer(t *testing.T) {
 			if tool == mail.ToolLabel {
 				args["labels"] = object{"add": []string{"receipts"}}
 			}
-			cut.armed.Store(true)
+			cut.Arm()
 
 			lost := f.attempt(1, "key", tool, args)
 			result := f.answer(f.attempt(2, "key", tool, args), source.KindDone, "")
