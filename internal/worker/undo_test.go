@@ -46,7 +46,6 @@ import (
 type triageFixture struct {
 	*fixture
 	account, mara uuid.UUID
-	number        int
 }
 
 func newTriageFixture(f *fixture) *triageFixture {
@@ -75,12 +74,11 @@ func (f *triageFixture) message(identity []byte) (id uuid.UUID) {
 // act has triage propose a call about a message.
 func (f *triageFixture) act(message, run uuid.UUID, session, tool string, args map[string]any) envelope.ActionID {
 	f.t.Helper()
-	f.number++
 	raw, err := json.Marshal(args)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	external := fmt.Sprintf("triage:%064x", f.number)
+	external := "triage:" + strings.Repeat(strings.ReplaceAll(uuid.NewString(), "-", ""), 2)
 	by := intake.Submitter{Tenant: f.tenant, Name: "triage", Names: identity.EveryName()}
 	answers, err := f.in.Accept(f.t.Context(), by, []*envelope.Proposal{{
 		Type: envelope.TypeExec, ExternalID: external, Tool: envelope.Tool{Source: "mailbox", Name: tool}, Args: raw, SessionID: session,
@@ -354,7 +352,7 @@ func (m *mailboxModel) undoWindow() {
 }
 
 func (m *mailboxModel) undoFilter(f reversal.UndoFilter, selected func(*undoneAct) bool) {
-	f.Operator, f.Account, f.Limit = m.mara, "home", 100
+	f.Operator, f.Account, f.Limit = m.mara, m.config.Username, 100
 	var ids []envelope.ActionID
 	m.configure(func(ctx context.Context, tx pgx.Tx) error {
 		places, err := reversal.SelectActs(ctx, tx, m.tenant, f)
@@ -447,8 +445,11 @@ func TestRandomUndosOfTriage(t *testing.T) {
 	users := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		users++
-		m := &mailboxModel{triageFixture: f, rt: rt, later: "Later"}
+		own := *f
+		own.account = uuid.Must(uuid.NewV7())
+		m := &mailboxModel{triageFixture: &own, rt: rt, later: "Later"}
 		m.config = mailConfig(server.Address, fmt.Sprint("user", users))
+		m.exec("INSERT INTO triage_accounts (tenant_id, account_id, name, kind, operator_id) VALUES ($1, $2, $3, 'imap', $4)", m.tenant.String(), m.account, m.config.Username, m.mara)
 		for i := range 3 {
 			raw := fmt.Appendf(nil, "From: bob@example.com\r\nTo: ada@example.org\r\nSubject: s\r\nMessage-ID: <%d.%d@example.com>\r\n\r\nbody %d of %d\r\n", i, users, i, users)
 			m.fail(server.Deliver(m.config.Username, "INBOX", raw))
