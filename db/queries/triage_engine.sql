@@ -404,6 +404,15 @@ UPDATE triage_proposals p
 SET withdraw_at = now()
 WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft';
 
+-- name: TriageProposalsWithdrawGone :exec
+-- Requests the withdrawal of proposals that expect a message in a folder where it
+-- is no more, in whichever other folders it is.
+UPDATE triage_proposals p
+SET withdraw_at = now()
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
+    AND p.envelope #>> '{args,expected,folder}' = @folder::text
+    AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = @folder::text);
+
 -- name: TriageProposalsInsert :many
 -- Stores new proposals. It skips existing ones of any run.
 INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, run_id)

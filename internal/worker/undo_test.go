@@ -393,6 +393,12 @@ func (m *mailboxModel) undoActs(ids []envelope.ActionID, selected func(*undoneAc
 		}
 		blocked[a.message] = blocked[a.message] || !a.undone
 	}
+	for i, a := range m.acts {
+		by := m.view(a.id).RevertedBy
+		if undone := by != nil && by.Phase == envelope.PhaseCompleted; undone != a.undone {
+			m.rt.Fatalf("act %d, from %v to %v, is undone: %t, want %t", i, a.before, a.after, undone, a.undone)
+		}
+	}
 }
 
 // check compares the mailbox with the model.

@@ -1407,6 +1407,27 @@ func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *Tri
 	return err
 }
 
+const triageProposalsWithdrawGone = `-- name: TriageProposalsWithdrawGone :exec
+UPDATE triage_proposals p
+SET withdraw_at = now()
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
+    AND p.envelope #>> '{args,expected,folder}' = $3::text
+    AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = $3::text)
+`
+
+type TriageProposalsWithdrawGoneParams struct {
+	TenantID   envelope.TenantID
+	MessageIds []uuid.UUID
+	Folder     string
+}
+
+// Requests the withdrawal of proposals that expect a message in a folder where it
+// is no more, in whichever other folders it is.
+func (q *Queries) TriageProposalsWithdrawGone(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawGoneParams) error {
+	_, err := db.Exec(ctx, triageProposalsWithdrawGone, arg.TenantID, arg.MessageIds, arg.Folder)
+	return err
+}
+
 const triageQuestionStates = `-- name: TriageQuestionStates :one
 SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded
 FROM triage_decisions d

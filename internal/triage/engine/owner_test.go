@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -386,38 +388,103 @@ func TestExpiredProposalIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestProposalsAboutTouchedMailAreWithdrawn has the owner flag or move a message with
-// a pending proposal, or with an expired one.
-func TestProposalsAboutTouchedMailAreWithdrawn(t *testing.T) {
-	t.Parallel()
-	for name, touch := range map[string]func(f *fixture, path string){
-		"flagged": func(f *fixture, path string) {
-			if err := os.Rename(path, path+"F"); err != nil {
-				f.t.Fatal(err)
+// ownersMailbox is a mailbox with the folders INBOX, Archive and Projects, of which
+// triage reads Projects before INBOX, and its owner's program.
+type ownersMailbox struct {
+	*fixture
+	deliver func(raw string)
+	flag    func(flag string)
+	move    func(to string)
+	expunge func()
+}
+
+// ownersMailboxes returns a Maildir and a mailbox on Dovecot.
+func ownersMailboxes() map[string]func(t *testing.T) ownersMailbox {
+	return map[string]func(t *testing.T) ownersMailbox{
+		"Maildir": func(t *testing.T) ownersMailbox {
+			f := newFixture(t)
+			for _, part := range []string{"cur", "new", "tmp"} {
+				if err := os.MkdirAll(filepath.Join(f.dir, ".Projects", part), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var path string
+			rename := func(to string) {
+				if err := os.Rename(path, to); err != nil {
+					t.Fatal(err)
+				}
+				path = to
+			}
+			return ownersMailbox{
+				fixture: f, deliver: func(raw string) { path = f.deliver("", raw) }, move: func(to string) { path = f.move(path, to) },
+				flag: func(flag string) {
+					rename(path + map[string]string{mailbox.FlagFlagged: "F", mailbox.FlagAnswered: "R", mailbox.FlagSeen: "S"}[flag])
+				},
+				expunge: func() {
+					if err := os.Remove(path); err != nil {
+						t.Fatal(err)
+					}
+				},
 			}
 		},
-		"moved":   func(f *fixture, path string) { f.move(path, "Archive") },
-		"deleted": func(f *fixture, path string) { _ = os.Remove(path) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.known()
-			path := f.deliver("", newsletter("n@x").raw())
-			f.once()
-			if one[bool](f, "SELECT bool_or(withdraw_at IS NOT NULL) FROM triage_proposals") {
-				t.Fatal("a proposal is withdrawn before its owner did anything")
+		"Dovecot": func(t *testing.T) ownersMailbox {
+			s, _ := newDovecot(t)
+			s.other("", func(c *imapclient.Client) { s.check(c.Create("Projects", nil).Wait()) })
+			return ownersMailbox{
+				fixture: s.fixture(), deliver: func(raw string) { s.deliver("INBOX", raw) }, move: func(to string) { s.move("INBOX", to, "n@x") },
+				flag: func(flag string) { s.flag("INBOX", "n@x", goimap.StoreFlagsAdd, goimap.Flag(flag)) },
+				expunge: func() {
+					s.flag("INBOX", "n@x", goimap.StoreFlagsAdd, goimap.FlagDeleted)
+					s.other("INBOX", func(c *imapclient.Client) { s.check(c.Expunge().Close()) })
+				},
 			}
-			touch(f, path)
-			f.once()
-			if !one[bool](f, "SELECT bool_and(withdraw_at IS NOT NULL) FROM triage_proposals") {
-				t.Error("the proposal is not withdrawn")
-			}
-			f.exec("UPDATE triage_proposals SET outcome = 'expired', outcome_due = true, withdraw_at = NULL")
-			f.once()
-			if n := one[int](f, "SELECT count(1) FROM triage_proposals WHERE repeats IS NOT NULL"); n != 0 {
-				t.Errorf("%d proposals about a message that its owner touched are repeated", n)
-			}
-		})
+		},
+	}
+}
+
+// TestProposalsAboutTouchedMailAreWithdrawn has the owner change a message with a
+// pending proposal. What the source would refuse then is withdrawn.
+func TestProposalsAboutTouchedMailAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	for kind, open := range ownersMailboxes() {
+		for name, test := range map[string]struct {
+			touch     func(m ownersMailbox)
+			withdrawn bool
+			touched   bool
+		}{
+			"flagged":                      {func(m ownersMailbox) { m.flag(mailbox.FlagFlagged) }, true, true},
+			"answered":                     {func(m ownersMailbox) { m.flag(mailbox.FlagAnswered) }, true, false},
+			"read":                         {func(m ownersMailbox) { m.flag(mailbox.FlagSeen) }, false, false},
+			"moved":                        {func(m ownersMailbox) { m.move("Archive") }, true, true},
+			"moved to a folder read first": {func(m ownersMailbox) { m.move("Projects") }, true, false},
+			"deleted":                      {func(m ownersMailbox) { m.expunge() }, true, true},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				m := open(t)
+				m.put("work", func(a *account.Account) { a.Connection.Folders = []string{"Projects", "INBOX"} })
+				m.known()
+				m.deliver(newsletter("n@x").raw())
+				m.once()
+				if one[bool](m.fixture, "SELECT bool_or(withdraw_at IS NOT NULL) FROM triage_proposals") {
+					t.Fatal("a proposal is withdrawn before its owner did anything")
+				}
+
+				test.touch(m)
+				m.once()
+
+				if got := one[bool](m.fixture, "SELECT bool_and(withdraw_at IS NOT NULL) FROM triage_proposals"); got != test.withdrawn {
+					t.Errorf("the proposal is withdrawn: %t, want %t", got, test.withdrawn)
+				}
+				if !test.touched {
+					return
+				}
+				m.exec("UPDATE triage_proposals SET outcome = 'expired', outcome_due = true, withdraw_at = NULL")
+				m.once()
+				if n := one[int](m.fixture, "SELECT count(1) FROM triage_proposals WHERE repeats IS NOT NULL"); n != 0 {
+					t.Errorf("%d proposals about a message that its owner touched are repeated", n)
+				}
+			})
+		}
 	}
 }

@@ -171,7 +171,7 @@ func (r *Reader) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Ch
 		if err != nil {
 			return err
 		}
-		return markLeft(ctx, tx, r.lease, ids)
+		return errors.Join(markLeft(ctx, tx, r.lease, ids), withdrawGone(ctx, tx, r.lease, f.Name, ids))
 	})
 }
 
@@ -189,6 +189,7 @@ func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items
 	}
 	var locations []locationRow
 	var touched []touchedRow
+	var pointless []uuid.UUID
 	for _, row := range rows {
 		locations = append(locations, locationRow{Key: row.Key, Message: row.MessageID, Flags: append([]string{}, now[row.Key]...)})
 		var proposed []plan.Part
@@ -199,6 +200,9 @@ func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items
 			t.Message = row.MessageID
 			touched = append(touched, t)
 		}
+		if unexpected(row.Flags, now[row.Key]) {
+			pointless = append(pointless, row.MessageID)
+		}
 	}
 	err = inserted(locations, func(raw []byte) error {
 		return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Folder: f.Name, Rows: raw})
@@ -206,15 +210,20 @@ func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items
 	if err != nil {
 		return err
 	}
-	ids := make([]uuid.UUID, len(touched))
-	for i, t := range touched {
-		ids[i] = t.Message
-	}
-	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, ids))
+	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, pointless))
 }
 
-// withdraw requests the withdrawal of pending proposals about messages that the
-// owner moved or flagged. The source would refuse them, since it expects the
+// withdrawGone requests the withdrawal of proposals that expect messages in a
+// folder, for messages that lost a location there.
+func withdrawGone(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return dbsqlc.New().TriageProposalsWithdrawGone(ctx, tx, &dbsqlc.TriageProposalsWithdrawGoneParams{TenantID: l.Tenant, MessageIds: ids, Folder: folder})
+}
+
+// withdraw requests the withdrawal of pending proposals about messages that
+// somebody moved or flagged. The source would refuse them, since it expects the
 // message unchanged.
 func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) error {
 	if len(ids) == 0 {

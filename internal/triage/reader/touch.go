@@ -49,3 +49,12 @@ func counts(flag string) bool {
 	}
 	return !mailbox.SetByPrograms(flag)
 }
+
+// unexpected reports whether a source refuses a call that expects the flags before:
+// it tolerates the flags that programs set, and no others.
+func unexpected(before, after []string) bool {
+	differs := func(a, b []string) bool {
+		return slices.ContainsFunc(a, func(flag string) bool { return !mailbox.HasFlag(b, flag) && !mailbox.SetByPrograms(flag) })
+	}
+	return differs(before, after) || differs(after, before)
+}
