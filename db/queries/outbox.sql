@@ -154,16 +154,17 @@ WHERE o.tenant_id = @tenant_id AND o.action_id = @action_id AND o.awaited
 -- Schedules granted or replayed actions; existing rows are unchanged. The fence
 -- begins above every earlier fence of the action (a claim takes longer than a
 -- microsecond), so that an old lease settles nothing.
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited)
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited, unsure)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
     greatest(now(), a.not_before),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     q.attempt,
     q.attempt + a.max_attempts,
-    @awaited::boolean
+    @awaited::boolean,
+    q.unsure AND a.effect IN ('idempotent', 'keyed')
 FROM (
-    SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@attempts::integer[]) AS attempt
+    SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@attempts::integer[]) AS attempt, unnest(@unsure::boolean[]) AS unsure
 ) q
 JOIN actions a ON a.tenant_id = @tenant_id AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;

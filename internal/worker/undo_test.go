@@ -7,9 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +33,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/imap"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -544,5 +548,124 @@ func (m *mailboxModel) serve() (stop func()) {
 		pool.Close()
 		_ = listener.Close() // it accepts no more
 		running.Wait()
+	}
+}
+
+// maildirUndo is a fixture of a Maildir with a message that triage archived.
+func maildirUndo(t *testing.T) (f *mailFixture, triage *triageFixture, act envelope.ActionID, before []stored) {
+	f = newMailFixture(t)
+	triage = newTriageFixture(f.fixture)
+	before = f.stored()
+	act = triage.act(triage.message(identify([]byte(aMail))), triageRuns[0], "one", mail.ToolArchive, map[string]any{
+		"account": "home", "message": map[string]any{"folder": "INBOX", "key": firstKey, "message_id": "1@example.com", "identity": hex.EncodeToString(identify([]byte(aMail)))},
+	})
+	f.work()
+	return f, triage, act, before
+}
+
+// TestUndoWhoseWorkerIsKilled has a worker restore a message and get no further.
+// The undo is requested again, and another worker ends it.
+func TestUndoWhoseWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	f, triage, act, before := maildirUndo(t)
+	pool, called, release := f.losing()
+	first := triage.request(act)[0]
+	stop := f.run(worker.NewPipeline(f.db, settings.NewCache(), pool, config("gone")))
+	<-called
+	during := triage.request(act)[0]
+	f.exec("UPDATE outbox SET lease_until = now() - interval '1 second'")
+	f.work()
+	close(release)
+	stop()
+	after := triage.request(act)[0]
+
+	if first.Result != wire.ResultAccepted || during.Result != wire.ResultKnown || after.Result != wire.ResultKnown || after.Phase != envelope.PhaseCompleted ||
+		during.Action != first.Action || after.Action != first.Action {
+		t.Errorf("undo = %s, then %s, then %s %s of one reversal", first.Result, during.Result, after.Result, after.Phase)
+	}
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("undone (-want +got):\n%s", diff)
+	}
+}
+
+// unreachable is a source that executes calls while lose is set, and loses their
+// answers.
+type unreachable struct {
+	source.Source
+	lose *atomic.Bool
+}
+
+// Execute implements source.Source.
+func (u *unreachable) Execute(ctx context.Context, call source.Call) source.Outcome {
+	out := u.Source.Execute(ctx, call)
+	if u.lose.Load() {
+		return source.Observation{Written: true, Code: source.CodeLost}.Outcome("mailbox", call.Effect)
+	}
+	return out
+}
+
+// TestUndoAfterAllAttemptsIsRepeated loses the answers to all attempts of an undo,
+// which then has an unknown outcome, and repeats it: also half of it may be done.
+func TestUndoAfterAllAttemptsIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, half := range map[string]bool{"all of it was done": false, "half of it was done": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, triage, act, before := maildirUndo(t)
+			files, err := filepath.Glob(filepath.Join(f.dir, ".Archive", "cur", "*"))
+			if err != nil || len(files) != 1 {
+				t.Fatal(files, err)
+			}
+			label := triage.act(triage.message([]byte(strings.Repeat("x", 32))), triageRuns[0], "one", mail.ToolMove, map[string]any{
+				"account": "home", "folder": "Trash", "labels": map[string]any{"add": []string{"old"}},
+				"message": map[string]any{"folder": "Archive", "key": strings.Split(filepath.Base(files[0]), ":")[0], "message_id": "1@example.com", "identity": hex.EncodeToString(identify([]byte(aMail)))},
+			})
+			f.work()
+			moved := f.places()
+			var lose atomic.Bool
+			lose.Store(true)
+			plain := f.mail
+			f.mail = connection.NewPool(connection.Config{Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
+				src, err := mail.New(mail.Config{Name: "mailbox", Accounts: map[string]mail.Account{"home": {Open: func(context.Context) (mailbox.Writer, error) {
+					return maildir.NewWriter(f.dir, identify, maildir.Config{})
+				}}}})
+				return &unreachable{src, &lose}, err
+			}})
+			t.Cleanup(f.mail.Close)
+			unknown := triage.request(label)[0]
+			f.work()
+			if half { // the flags are restored, and the message is not moved back
+				files, err := filepath.Glob(filepath.Join(f.dir, ".Archive", "cur", "*"))
+				if err != nil || len(files) != 1 {
+					t.Fatal(files, err)
+				}
+				f.move(files[0], ".Trash")
+			}
+			phase := f.view(unknown.Action).Phase
+			f.mail = plain
+
+			again := triage.request(label)[0]
+			f.work()
+
+			if moved != `Trash[\Seen old]` || phase != envelope.PhaseUnknown || again.Result != wire.ResultAccepted || again.Action != unknown.Action {
+				t.Errorf("triage made %s; the reversal was %s, and again %s", moved, phase, again.Result)
+			}
+			if v := f.view(unknown.Action); v.Phase != envelope.PhaseCompleted {
+				t.Errorf("the repeated reversal is %s: %v", v.Phase, f.history(unknown.Action))
+			}
+			triage.request(act)
+			f.work()
+			if diff := cmp.Diff(before, f.stored()); diff != "" {
+				t.Errorf("undone (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// move moves the file of a message into a folder of the Maildir.
+func (f *mailFixture) move(path, folder string) {
+	f.t.Helper()
+	if err := os.Rename(path, filepath.Join(f.dir, folder, "cur", filepath.Base(path))); err != nil {
+		f.t.Fatal(err)
 	}
 }

@@ -320,6 +320,23 @@ func TestActionResolvedAsNotHappenedRunsAgainUnderTheOldKey(t *testing.T) {
 	}
 }
 
+// A replayed call that may have had its effect is told so, if its class lets it
+// find out; one that was resolved as not happened is not.
+func TestReplayOfAnUnknownOutcomeIsUnsure(t *testing.T) {
+	t.Parallel()
+	for effect, want := range map[envelope.Effect]bool{envelope.EffectIdempotent: true, envelope.EffectKeyed: true, envelope.EffectOnce: false} {
+		fx := newFixture(t)
+		id := fx.Queue(effect, 1)[0]
+		fx.Settle(outbox.WorkerLost(fx.Claim(1)[0]))
+
+		replayed := fx.replayBulk(deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1}, 0)
+
+		if items := fx.Claim(1); len(replayed.ActionIDs) != 1 || len(items) != 1 || items[0].Unsure != want {
+			t.Errorf("a replayed call of class %s = %+v, want unsure: %t", effect, items, want)
+		}
+	}
+}
+
 func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)

@@ -143,17 +143,17 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 	if len(taken) == 0 {
 		return nil, nil
 	}
-	attempts := make([]int32, len(taken))
+	attempts, unsure := make([]int32, len(taken)), make([]bool, len(taken))
 	event := audit.Event{Tenant: tenant, Kind: audit.Replayed, Actor: req.Actor}
 	replayed := make([]envelope.ActionID, len(taken))
 	for i, r := range taken {
 		if outbox.Reason(r.Reason) == outbox.Unknown && !allowDuplicates {
 			return nil, fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s may have had its effect; to replay it anyway, allow duplicates", r.ActionID)
 		}
-		attempts[i], replayed[i] = r.Attempt, r.ActionID
+		attempts[i], replayed[i], unsure[i] = r.Attempt, r.ActionID, outbox.Reason(r.Reason) == outbox.Unknown
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: req.Note})
 	}
-	if err := outbox.Requeue(ctx, tx, tenant, replayed, attempts); err != nil {
+	if err := outbox.Requeue(ctx, tx, tenant, replayed, attempts, unsure); err != nil {
 		return nil, err
 	}
 	return replayed, audit.Write(ctx, tx, event)
@@ -229,7 +229,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 		return err
 	}
 	if status == envelope.StatusPending {
-		if err := outbox.Requeue(ctx, tx, tenant, []envelope.ActionID{action}, []int32{entry.Attempt}); err != nil {
+		if err := outbox.Requeue(ctx, tx, tenant, []envelope.ActionID{action}, []int32{entry.Attempt}, []bool{false}); err != nil {
 			return err
 		}
 	}

@@ -402,19 +402,20 @@ type span struct{ from, until time.Time }
 // Enqueue schedules approved actions, as awaited ones. Their first attempt is
 // due immediately, or at their not_before.
 func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) error {
-	return enqueue(ctx, tx, tenant, actions, make([]int32, len(actions)), true)
+	return enqueue(ctx, tx, tenant, actions, make([]int32, len(actions)), make([]bool, len(actions)), true)
 }
 
 // Requeue schedules actions that already had the given numbers of attempts,
-// from which the allowed attempts are counted. The error is fault.Conflict if
+// from which the allowed attempts are counted. unsure reports of which an attempt
+// may have had its effect; they find out if their class allows it. The error is fault.Conflict if
 // an action is scheduled already.
-func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32) error {
-	return enqueue(ctx, tx, tenant, actions, attempts, false)
+func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32, unsure []bool) error {
+	return enqueue(ctx, tx, tenant, actions, attempts, unsure, false)
 }
 
-func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32, awaited bool) error {
+func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32, unsure []bool, awaited bool) error {
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
-		TenantID: tenant, ActionIds: postgres.UUIDs(actions), Attempts: attempts, Awaited: awaited,
+		TenantID: tenant, ActionIds: postgres.UUIDs(actions), Attempts: attempts, Unsure: unsure, Awaited: awaited,
 	})
 	return violations.Fault(err)
 }

@@ -453,18 +453,19 @@ func (q *Queries) OutboxEndWait(ctx context.Context, db DBTX, arg *OutboxEndWait
 }
 
 const outboxEnqueue = `-- name: OutboxEnqueue :execrows
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited)
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited, unsure)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
     greatest(now(), a.not_before),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     q.attempt,
     q.attempt + a.max_attempts,
-    $1::boolean
+    $1::boolean,
+    q.unsure AND a.effect IN ('idempotent', 'keyed')
 FROM (
-    SELECT unnest($2::uuid[]) AS action_id, unnest($3::integer[]) AS attempt
+    SELECT unnest($2::uuid[]) AS action_id, unnest($3::integer[]) AS attempt, unnest($4::boolean[]) AS unsure
 ) q
-JOIN actions a ON a.tenant_id = $4 AND a.action_id = q.action_id
+JOIN actions a ON a.tenant_id = $5 AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING
 `
 
@@ -472,6 +473,7 @@ type OutboxEnqueueParams struct {
 	Awaited   bool
 	ActionIds []uuid.UUID
 	Attempts  []int32
+	Unsure    []bool
 	TenantID  envelope.TenantID
 }
 
@@ -483,6 +485,7 @@ func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueue
 		arg.Awaited,
 		arg.ActionIds,
 		arg.Attempts,
+		arg.Unsure,
 		arg.TenantID,
 	)
 	if err != nil {
