@@ -155,6 +155,14 @@ type InboxCounts struct {
 	// LostLogins are the sources that somebody has to log in to again, whatever the
 	// filter.
 	LostLogins []string `json:"lost_logins"`
+	// NeededScopes are the scopes that logins of sources lack.
+	NeededScopes []SourceScopes `json:"needed_scopes"`
+}
+
+// SourceScopes are scopes that a source demands, and its login lacks.
+type SourceScopes struct {
+	Source string   `json:"source_id"`
+	Scopes []string `json:"scopes"`
 }
 
 // InboxByKind counts the items of each kind.

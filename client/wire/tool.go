@@ -180,13 +180,18 @@ type SourceLogin struct {
 	// LostAt is set if somebody has to log in again, and LostReason why.
 	LostAt     *time.Time `json:"lost_at"`
 	LostReason *string    `json:"lost_reason"`
+	// NeededScopes are scopes that the source demands and the login lacks, and
+	// NeededTools the tools whose calls need them; empty for all tools.
+	NeededScopes []string `json:"needed_scopes"`
+	NeededTools  []string `json:"needed_tools"`
 }
 
 // SourceLoginInput begins a login of a source.
 type SourceLoginInput struct {
 	// Device logs in without a browser.
 	Device bool `json:"device,omitzero"`
-	// Scopes are those to ask for; without any, those that the source names.
+	// Scopes are those to ask for; without any, those that the source names, and those
+	// that its login has and lacks.
 	Scopes []string `json:"scopes,omitempty"`
 	// ClientID and ClientSecret are those of a client that was registered by hand.
 	ClientID     string `json:"client_id,omitzero"`

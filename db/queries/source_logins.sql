@@ -32,7 +32,7 @@ LIMIT @most::bigint;
 -- name: SourceLoginGet :one
 -- interrupted reports whether a renewal began and did not end within its lease.
 SELECT l.secret, l.version, (l.lost_at IS NOT NULL)::boolean AS lost, (coalesce(l.renewing_until < now(), false))::boolean AS interrupted,
-    (l.renewed_at > now() - make_interval(secs => @fresh_seconds::double precision))::boolean AS fresh
+    (l.renewed_at > now() - make_interval(secs => @fresh_seconds::double precision))::boolean AS fresh, l.needed_scopes, l.needed_tools
 FROM source_logins l WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id;
 
 -- name: SourceLoginLost :execrows
@@ -41,13 +41,25 @@ SET lost_at = now(), lost_reason = @reason::text, renewal = NULL, renewing_until
 WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id AND l.lost_at IS NULL
     AND l.renewal = @renewal::uuid;
 
+-- name: SourceLoginNeeds :one
+-- Adds scopes that a call lacked, unless the token was replaced meanwhile. Without a
+-- tool, or with too many, all calls need them.
+UPDATE source_logins l
+SET needed_scopes = (SELECT array_agg(DISTINCT s.scope ORDER BY s.scope) FROM unnest(l.needed_scopes || @scopes::text[]) AS s (scope)),
+    needed_tools = CASE
+        WHEN @tool::text <> '' AND (l.needed_scopes = '{}' OR l.needed_tools <> '{}') AND cardinality(l.needed_tools) < 100
+        THEN (SELECT array_agg(DISTINCT t.tool ORDER BY t.tool) FROM unnest(l.needed_tools || @tool::text) AS t (tool))
+        ELSE '{}' END
+WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id AND l.version = @version AND l.lost_at IS NULL
+RETURNING l.needed_scopes;
+
 -- name: SourceLoginPut :exec
 INSERT INTO source_logins (tenant_id, source_id, issuer, scope, secret, login_by, expires_at, renew_at)
 VALUES (@tenant_id, @source_id, @issuer, @scope, @secret, @login_by, @expires_at, @renew_at)
 ON CONFLICT ON CONSTRAINT source_logins_pkey DO UPDATE
 SET issuer = excluded.issuer, scope = excluded.scope, secret = excluded.secret, login_by = excluded.login_by, login_at = clock_timestamp(), renewed_at = now(),
     expires_at = excluded.expires_at, renew_at = excluded.renew_at, version = source_logins.version + 1, renewal = NULL, renewing_until = NULL,
-    failures = 0, lost_at = NULL, lost_reason = NULL;
+    failures = 0, lost_at = NULL, lost_reason = NULL, needed_scopes = '{}', needed_tools = '{}';
 
 -- name: SourceLoginPutOff :exec
 -- Ends a renewal that found the authorization server unavailable.

@@ -6,7 +6,8 @@ DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
 SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.unchecked_tools, s.skipped_lines,
-    s.accepted_address, s.generation, s.on_lost_login, l.issuer, l.scope, l.login_by, l.login_at, l.expires_at, l.lost_at, l.lost_reason
+    s.accepted_address, s.generation, s.on_lost_login, l.issuer, l.scope, l.login_by, l.login_at, l.expires_at, l.lost_at, l.lost_reason,
+    coalesce(l.needed_scopes, '{}')::text[] AS needed_scopes, coalesce(l.needed_tools, '{}')::text[] AS needed_tools
 FROM sources s
 LEFT JOIN source_logins l ON l.tenant_id = s.tenant_id AND l.source_id = s.source_id
 WHERE s.tenant_id = @tenant_id

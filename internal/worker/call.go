@@ -112,7 +112,7 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 	switch {
 	case source.LoginCode(err) != "":
 		of, _ := a.approvedBy.Source(a.item.Source)
-		return source.WithoutLogin(source.LoginCode(err), of.OnLostLogin == catalog.LostLoginFails).Outcome(a.item.Source, a.item.Effect), 0
+		return source.WithoutLogin(err, of.OnLostLogin == catalog.LostLoginFails).Outcome(a.item.Source, a.item.Effect), 0
 	case err != nil:
 		p.cfg.Log.WarnContext(ctx, "source was not listed before an approved call", slog.String("source_id", a.item.Source), slog.Any("error", err))
 		return source.Outcome{Kind: source.KindRetry, Code: CodeUnconfirmed, Message: "the source did not answer whether the tool's definition is still the approved one"}, 0

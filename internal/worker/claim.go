@@ -387,7 +387,7 @@ func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
 		f.Quiet[n].Spread = quiethours.Spread(it.Action, f.Quiet[n].Spread)
 	}
 	if of, ok := a.Settings.Source(it.Source); ok {
-		f.LoginLost = of.LoginLost()
+		f.LoginLost = of.WaitsForLogin(it.Tool)
 	}
 	src := sourceOf(it)
 	if b, ok := c.openBreakers[src]; ok {

@@ -38,12 +38,25 @@ func TestCallsWaitForALostLogin(t *testing.T) {
 		t.Errorf("%d calls after the login, want 3", n)
 	}
 
+	y.exec("INSERT INTO source_logins (tenant_id, source_id, issuer, secret, login_by, needed_scopes, needed_tools) VALUES ($1, 'fake', 'https://as.example', '', 'ada', '{send}', '{act.once}')", y.tenant.String())
+	y.submit(toolOnce, 1)
+	p.Poll()
+	y.until("SELECT count(1) = 1 FROM outbox WHERE waits_for = 'login_lost' AND lease_until IS NULL")
+	y.exec("UPDATE source_logins SET needed_tools = '{other}'")
+	y.exec("UPDATE outbox SET due_at = now()")
+	p.Poll()
+	y.empty()
+	if n := len(y.src.Calls()); n != 4 {
+		t.Errorf("%d calls of a tool that needs no other scope, want 4", n)
+	}
+	y.exec("DELETE FROM source_logins")
+
 	y.exec("UPDATE sources SET on_lost_login = 'fail'")
 	y.exec("INSERT INTO source_logins (tenant_id, source_id, issuer, secret, login_by, lost_at, lost_reason) VALUES ($1, 'fake', 'https://as.example', '', 'ada', now(), 'r')", y.tenant.String())
 	y.submit(toolOnce, 1)
 	p.Poll()
 	y.empty()
-	if n := len(y.src.Calls()); n != 4 {
+	if n := len(y.src.Calls()); n != 5 {
 		t.Error("a call that may fail waits")
 	}
 }

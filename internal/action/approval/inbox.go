@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -232,7 +233,7 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 			counted[kind] = items
 		}
 		c = countItems(counted, soon)
-		if c.LostLogins, err = d.lostLogins(ctx, tx, tenant); err != nil {
+		if c.LostLogins, c.NeededScopes, err = d.lostLogins(ctx, tx, tenant); err != nil {
 			return err
 		}
 		if len(counted[InboxApproval]) <= maxCounted {
@@ -255,20 +256,26 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 	return c, err
 }
 
-// lostLogins returns the enabled sources that somebody has to log in to again.
-func (d *Service) lostLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]string, error) {
+// lostLogins returns the enabled sources that somebody has to log in to again, and
+// those whose logins lack scopes.
+func (d *Service) lostLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (lost []string, lacking []wire.SourceScopes, err error) {
 	snap, err := d.catalog.Current(ctx, tx, tenant)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	lost := []string{}
+	lost, lacking = []string{}, []wire.SourceScopes{}
 	for _, src := range snap.Sources() {
-		if src.Enabled && src.Login != nil && src.Login.LostAt != nil {
+		switch {
+		case !src.Enabled || src.Login == nil:
+		case src.Login.LostAt != nil:
 			lost = append(lost, src.ID)
+		case len(src.Login.NeededScopes) > 0:
+			lacking = append(lacking, wire.SourceScopes{Source: src.ID, Scopes: src.Login.NeededScopes})
 		}
 	}
 	slices.Sort(lost)
-	return lost, nil
+	slices.SortFunc(lacking, func(a, b wire.SourceScopes) int { return strings.Compare(a.Source, b.Source) })
+	return lost, lacking, nil
 }
 
 // countApprovals counts actions to decide about, up to maxCounted.

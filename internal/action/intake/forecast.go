@@ -76,7 +76,7 @@ func (l *forecastFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		Contacts: d.Contacts, Listed: d.Match,
 	}, l.start)
 	if src, ok := d.Settings.Source(d.Tool.Key.Source); ok {
-		l.loginLost = src.LoginLost()
+		l.loginLost = src.WaitsForLogin(d.Tool.Key.Action)
 	}
 	tenant := d.Settings.Tenant
 	buckets, err := limits.BucketStates(ctx, tx, tenant, d.Bucket)

@@ -71,6 +71,9 @@ func showCounts(a *command.App, counts wire.InboxCounts) error {
 	for _, id := range counts.LostLogins {
 		a.Note("The source %s has lost its login: countersign source login %s", command.Line(id), command.Quoted(id))
 	}
+	for _, of := range counts.NeededScopes {
+		a.Note("The login of source %s lacks the scopes %s: countersign source login %s", command.Line(of.Source), command.Safe(strings.Join(of.Scopes, " ")), command.Quoted(of.Source))
+	}
 	if counts.Total == 0 {
 		return a.Print("Nothing waits for a person.\n")
 	}

@@ -28,7 +28,19 @@ func sourceLoginText(src wire.Source) string {
 	if l.Scope != "" {
 		text += ", for " + command.Safe(l.Scope)
 	}
-	return text
+	return text + lackedScopes(src)
+}
+
+// lackedScopes describes the scopes that the login of a source lacks; "" for none.
+func lackedScopes(src wire.Source) string {
+	if src.Login == nil || len(src.Login.NeededScopes) == 0 {
+		return ""
+	}
+	text := ", lacks the scopes " + command.Safe(strings.Join(src.Login.NeededScopes, " "))
+	if len(src.Login.NeededTools) > 0 {
+		text += " for " + command.Safe(strings.Join(src.Login.NeededTools, ", "))
+	}
+	return text + ": countersign source login " + command.Quoted(src.ID)
 }
 
 func sourceLogin(a *command.App) *cobra.Command {
@@ -58,7 +70,7 @@ func sourceLogin(a *command.App) *cobra.Command {
 		return showLoggedIn(ctx, a, c, id, wait)
 	})
 	flags.BoolVar(&in.Device, "device", false, "log in on another device, without a browser on this one")
-	flags.StringSliceVar(&in.Scopes, "scope", nil, "`scopes` to ask for (default those that the source names)")
+	flags.StringSliceVar(&in.Scopes, "scope", nil, "`scopes` to ask for (default those that the source names, and those that its login has and lacks)")
 	flags.StringVar(&in.ClientID, "client-id", "", "`id` of a client that you registered at the authorization server; it is kept for its issuer")
 	a.TextFlag(cmd, &in.ClientSecret, "client-secret", "secret of that client, as @`FILE`")
 	flags.StringVar(&answer, "answer", "", "`line` that the browser showed, of a login that began before")

@@ -45,11 +45,11 @@ func sourceState(src wire.Source) string {
 	case src.Login != nil && src.Login.LostAt != nil:
 		return "login lost: " + command.Safe(*src.Login.LostReason) + "; countersign source login " + command.Quoted(src.ID)
 	case src.ListError != nil:
-		return "failed: " + command.Safe(*src.ListError)
+		return "failed: " + command.Safe(*src.ListError) + lackedScopes(src)
 	case src.ListedAt == nil:
 		return "not listed yet"
 	}
-	state := fmt.Sprintf("ok, %d tools", src.Tools)
+	state := fmt.Sprintf("ok, %d tools", src.Tools) + lackedScopes(src)
 	if src.Denied != nil {
 		state += fmt.Sprintf(", %d of them denied as dangerous", src.Denied.Count)
 	}

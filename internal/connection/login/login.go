@@ -75,7 +75,8 @@ type Options struct {
 	Redirect, Document string
 	// Device logs in without a browser.
 	Device bool
-	// Scopes are those to ask for; without any the source's own.
+	// Scopes are those to ask for; without any the source's own, those of the login,
+	// and those that it lacks.
 	Scopes []string
 	// ClientID and ClientSecret are those of a client that the person registered.
 	ClientID, ClientSecret string
@@ -106,7 +107,11 @@ func (l *Logins) Begin(ctx context.Context, tenant envelope.TenantID, by uuid.UU
 		o.Redirect = ""
 	}
 	b := begun{stored: stored{URL: at}, Source: src.ID}
-	if b.Server, err = l.client.Discover(ctx, at, o.Scopes); err != nil {
+	var more []string
+	if src.Login != nil && len(o.Scopes) == 0 && len(src.Login.NeededScopes) > 0 {
+		more = append(strings.Fields(src.Login.Scope), src.Login.NeededScopes...)
+	}
+	if b.Server, err = l.client.Discover(ctx, at, o.Scopes, more...); err != nil {
 		return Begun{}, err
 	}
 	if err := l.setClient(ctx, tenant, &b, o, now); err != nil {

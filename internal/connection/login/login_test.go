@@ -484,6 +484,86 @@ func TestTokensGoToTheirSourceAlone(t *testing.T) {
 	}
 }
 
+// TestALoginThatLacksScopes records the scopes that a source demands, once for all
+// workers, and asks for all of them at the next login. Scopes that were asked for are
+// not asked for again: a source that demands for ever ends.
+func TestALoginThatLacksScopes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.finish(url.Values{"state": {f.begin(login.Options{Redirect: "https://me.example/back", Scopes: []string{"read"}}).State}, "code": {"c"}})
+	f.reload()
+	lacks := func(token, tool string, scopes ...string) string {
+		t.Helper()
+		switch err := f.tokens().NeedScopes(t.Context(), token, tool, scopes); {
+		case err == nil:
+			return "refused"
+		case errors.Is(err, source.ErrLoginLost):
+			return strings.TrimSuffix(strings.TrimPrefix(err.Error(), "the login of the source lacks the scopes "), "; log in again: countersign source login")
+		default:
+			return err.Error()
+		}
+	}
+
+	for _, test := range []struct{ token, tool, scopes, want string }{
+		{"CANARY-access-1", "send", "read", "refused"},
+		{"CANARY-access-1", "send", "read \"quoted\"", "refused"},
+		{"CANARY-access-1", "send", strings.Repeat("x", 3000), "refused"},
+		{"CANARY-access-0", "send", "send", source.ErrLoginUnavailable.Error()},
+		{"CANARY-access-1", "send", "read send", "read send"},
+		{"CANARY-access-1", "send", "send", "read send"},
+		{"CANARY-access-1", "drop", "admin", "admin read send"},
+	} {
+		if got := lacks(test.token, test.tool, strings.Fields(test.scopes)...); got != test.want {
+			t.Errorf("NeedScopes(%s, %.20s) = %q, want %q", test.tool, test.scopes, got, test.want)
+		}
+	}
+
+	f.reload()
+	if !f.src.WaitsForLogin("send") || !f.src.WaitsForLogin("drop") || f.src.WaitsForLogin("find") {
+		t.Errorf("calls of %q wait", f.src.Login.NeededTools)
+	}
+	if n := f.count("events WHERE kind = 'configured' AND items::text LIKE '%lacks_scopes%'"); n != 2 {
+		t.Errorf("%d events, want one for each tool", n)
+	}
+	next := f.begin(login.Options{Redirect: "https://me.example/back"})
+	if at, err := url.Parse(next.URL); err != nil || at.Query().Get("scope") != "read admin send" {
+		t.Errorf("the next login asks for %s", next.URL)
+	}
+	f.finish(url.Values{"state": {next.State}, "code": {"c"}})
+	f.reload()
+	if len(f.src.Login.NeededScopes) > 0 || f.src.WaitsForLogin("send") {
+		t.Errorf("after the login: %+v", f.src.Login)
+	}
+	if f.count("wakes WHERE waits_for = 'login_lost'") != 1 {
+		t.Error("the login wakes nothing")
+	}
+	if got := lacks("CANARY-access-2", "send", "send"); got != "refused" {
+		t.Errorf("a source that demands for ever: %s", got)
+	}
+	if got := lacks("CANARY-access-2", "", "all"); got != "all" {
+		t.Errorf("without a tool: %s", got)
+	}
+	if f.reload(); !f.src.WaitsForLogin("find") {
+		t.Error("a call goes on without a scope that all need")
+	}
+	f.src.OnLostLogin = catalog.LostLoginFails
+	if f.src.WaitsForLogin("find") {
+		t.Error("a call that may fail waits")
+	}
+}
+
+// reload reads the source.
+func (f *fixture) reload() {
+	f.t.Helper()
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := catalog.Sources(ctx, tx, f.tenant)
+		if err == nil {
+			f.src = all[0]
+		}
+		return err
+	})
+}
+
 func TestDevicesLogIn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

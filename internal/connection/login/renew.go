@@ -1,9 +1,12 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +32,8 @@ const (
 	fresh = time.Minute
 	// lookAgain is the pause between two looks at a renewal of another worker.
 	lookAgain = 100 * time.Millisecond
+	// maxScope bounds the scopes of a login, in bytes.
+	maxScope = 2000
 )
 
 // renewAt returns when a token is due for renewal, or without a refresh token for
@@ -122,6 +127,63 @@ func (t *Tokens) Token(ctx context.Context, rejected string) (string, error) {
 		}
 		return r.Val.(string), nil
 	}
+}
+
+// NeedScopes records scopes that the source demands for a tool, or with "" for every
+// call. A login that was made with these scopes and lacks them nonetheless is left as
+// it is: each login adds a scope, so that they end.
+func (t *Tokens) NeedScopes(ctx context.Context, token, tool string, scopes []string) error {
+	l := t.logins
+	var lacking *source.ScopeError
+	err := postgres.InTx(ctx, l.db, postgres.Worker(), func(tx pgx.Tx) error {
+		found, err := l.get(ctx, tx, t.at)
+		if err != nil || found.lost || found.URL != t.address {
+			return cmp.Or(err, source.ErrLoginLost)
+		}
+		switch {
+		case found.Tokens.Access != token:
+			return errReplaced
+		case !found.needs(scopes):
+			return nil
+		case !found.waits(tool, scopes):
+			if found.needed, err = lack(ctx, tx, t.at, found, tool, scopes); err != nil {
+				return err
+			}
+		}
+		lacking = &source.ScopeError{Scopes: found.needed}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return unavailable(ctx, l.log, t.at, err)
+	case lacking == nil:
+		return nil
+	}
+	return lacking
+}
+
+var errReplaced = errors.New("the token was replaced meanwhile")
+
+// needs reports whether scopes are valid, and some of them were not asked for.
+func (r row) needs(scopes []string) bool {
+	asked, more := strings.Fields(r.Server.Scope), false
+	size := len(r.Server.Scope)
+	for _, scope := range slices.Concat(r.needed, scopes) {
+		size += len(scope) + 1
+		if !oauth.IsScope(scope) {
+			return false
+		}
+	}
+	for _, scope := range scopes {
+		more = more || !slices.Contains(asked, scope)
+	}
+	return more && size <= maxScope
+}
+
+// waits reports whether it is recorded that a tool needs scopes.
+func (r row) waits(tool string, scopes []string) bool {
+	return !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(r.needed, scope) }) &&
+		(len(r.tools) == 0 || slices.Contains(r.tools, tool))
 }
 
 // usable reports whether a token has not ended.

@@ -148,6 +148,8 @@ type row struct {
 	stored
 	version                  int64
 	lost, interrupted, fresh bool
+	// needed are the scopes that the login lacks, for tools or, without any, for all.
+	needed, tools []string
 }
 
 func (l *Logins) get(ctx context.Context, tx pgx.Tx, at place) (r row, err error) {
@@ -156,6 +158,7 @@ func (l *Logins) get(ctx context.Context, tx pgx.Tx, at place) (r row, err error
 		return r, postgres.Found(err, source.ErrLoginLost)
 	}
 	r.version, r.lost, r.interrupted, r.fresh = found.Version, found.Lost, found.Interrupted, found.Fresh
+	r.needed, r.tools = found.NeededScopes, found.NeededTools
 	return r, l.decrypt(at.tenant, contextTokens+at.source, found.Secret, &r.stored)
 }
 
@@ -203,6 +206,21 @@ func lose(ctx context.Context, tx pgx.Tx, at place, renewal uuid.UUID, s stored,
 	}
 	return true, audit.Write(ctx, tx, audit.Event{Tenant: at.tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + at.source), Items: []audit.Item{{
 		Subject: "login of source " + at.source + " lost", Detail: map[string]any{"login": "lost", "reason": lost.reason, "issuer": s.Server.Issuer},
+	}}})
+}
+
+// lack records scopes that a login lacks, with an event, and returns all that it
+// lacks.
+func lack(ctx context.Context, tx pgx.Tx, at place, from row, tool string, scopes []string) ([]string, error) {
+	needed, err := dbsqlc.New().SourceLoginNeeds(ctx, tx, &dbsqlc.SourceLoginNeedsParams{
+		Scopes: scopes, Tool: tool, TenantID: at.tenant, SourceID: at.source, Version: from.version,
+	})
+	if err != nil {
+		return nil, postgres.Found(err, errReplaced)
+	}
+	return needed, audit.Write(ctx, tx, audit.Event{Tenant: at.tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + at.source), Items: []audit.Item{{
+		Subject: "login of source " + at.source + " lacks scopes",
+		Detail:  map[string]any{"login": "lacks_scopes", "scopes": needed, "tool": tool, "issuer": from.Server.Issuer},
 	}}})
 }
 

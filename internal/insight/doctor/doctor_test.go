@@ -286,6 +286,11 @@ func TestUnfinishedWork(t *testing.T) {
 				SELECT tenant_id, source_id, 'https://issuer', '', 'ada', now(), 'no refresh token' FROM sources`},
 			doctor.CheckSources, doctor.Warning, "has lost its login, and its calls wait or fail: no refresh token",
 		},
+		"a source whose login lacks a scope": {
+			[]string{tenant, unlisted("mail", true), "UPDATE sources SET list_error = NULL", `INSERT INTO source_logins (tenant_id, source_id, issuer, secret, login_by, needed_scopes)
+				SELECT tenant_id, source_id, 'https://issuer', '', 'ada', '{mail.send}' FROM sources`},
+			doctor.CheckSources, doctor.Warning, "lacks the scopes mail.send, and calls that need them wait or fail",
+		},
 		"a source that is switched off": {
 			[]string{tenant, unlisted("mail", false)}, doctor.CheckSources, doctor.OK, "all that are switched on were listed",
 		},

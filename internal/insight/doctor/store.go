@@ -361,20 +361,22 @@ type pauses struct {
 	Left       []unfinished `db:"-"`
 }
 
-// unlisted is a source whose last listing failed, or with Lost whose login is lost.
+// unlisted is a source whose last listing failed, whose login is lost (Lost), or
+// lacks the scopes Lacks.
 type unlisted struct {
 	Tenant, Source, Error string
 	Failures              int32
 	Lost                  bool
+	Lacks                 string
 }
 
 func readUnlisted(ctx context.Context, d database) ([]unlisted, error) {
 	return list[unlisted](ctx, d, postgres.Worker(), `
-SELECT t.name, s.source_id, coalesce(l.lost_reason, s.list_error), s.list_failures, l.lost_reason IS NOT NULL
+SELECT t.name, s.source_id, coalesce(l.lost_reason, s.list_error, ''), s.list_failures, l.lost_reason IS NOT NULL, coalesce(array_to_string(l.needed_scopes, ' '), '')
 FROM sources s
 JOIN tenants t ON t.tenant_id = s.tenant_id
 LEFT JOIN source_logins l ON l.tenant_id = s.tenant_id AND l.source_id = s.source_id
-WHERE s.enabled AND (s.list_error IS NOT NULL OR l.lost_reason IS NOT NULL)
+WHERE s.enabled AND (s.list_error IS NOT NULL OR l.lost_reason IS NOT NULL OR l.needed_scopes <> '{}')
 ORDER BY l.lost_reason IS NULL, s.list_failures DESC, t.name, s.source_id
 LIMIT 20`)
 }

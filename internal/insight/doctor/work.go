@@ -58,9 +58,13 @@ func tableFindings(t hot) (wrong []Finding) {
 }
 
 func unlistedFindings(u unlisted) []Finding {
-	if u.Lost {
+	switch {
+	case u.Lost:
 		return []Finding{warn(fmt.Sprintf("the source %s of the tenant %s has lost its login, and its calls wait or fail: %s", u.Source, u.Tenant, u.Error),
 			"Log in again: countersign source login "+u.Source)}
+	case u.Lacks != "":
+		return []Finding{warn(fmt.Sprintf("the login of the source %s of the tenant %s lacks the scopes %s, and calls that need them wait or fail", u.Source, u.Tenant, u.Lacks),
+			"Log in again, which asks for them: countersign source login "+u.Source)}
 	}
 	return []Finding{warn(
 		fmt.Sprintf("the source %s of the tenant %s could not be listed, %d times in a row: %s", u.Source, u.Tenant, u.Failures, u.Error),

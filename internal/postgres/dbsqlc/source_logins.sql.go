@@ -155,7 +155,7 @@ func (q *Queries) SourceLoginDue(ctx context.Context, db DBTX, most int64) ([]So
 
 const sourceLoginGet = `-- name: SourceLoginGet :one
 SELECT l.secret, l.version, (l.lost_at IS NOT NULL)::boolean AS lost, (coalesce(l.renewing_until < now(), false))::boolean AS interrupted,
-    (l.renewed_at > now() - make_interval(secs => $1::double precision))::boolean AS fresh
+    (l.renewed_at > now() - make_interval(secs => $1::double precision))::boolean AS fresh, l.needed_scopes, l.needed_tools
 FROM source_logins l WHERE l.tenant_id = $2 AND l.source_id = $3
 `
 
@@ -166,11 +166,13 @@ type SourceLoginGetParams struct {
 }
 
 type SourceLoginGetRow struct {
-	Secret      []byte
-	Version     int64
-	Lost        bool
-	Interrupted bool
-	Fresh       bool
+	Secret       []byte
+	Version      int64
+	Lost         bool
+	Interrupted  bool
+	Fresh        bool
+	NeededScopes []string
+	NeededTools  []string
 }
 
 // interrupted reports whether a renewal began and did not end within its lease.
@@ -183,6 +185,8 @@ func (q *Queries) SourceLoginGet(ctx context.Context, db DBTX, arg *SourceLoginG
 		&i.Lost,
 		&i.Interrupted,
 		&i.Fresh,
+		&i.NeededScopes,
+		&i.NeededTools,
 	)
 	return i, err
 }
@@ -214,13 +218,47 @@ func (q *Queries) SourceLoginLost(ctx context.Context, db DBTX, arg *SourceLogin
 	return result.RowsAffected(), nil
 }
 
+const sourceLoginNeeds = `-- name: SourceLoginNeeds :one
+UPDATE source_logins l
+SET needed_scopes = (SELECT array_agg(DISTINCT s.scope ORDER BY s.scope) FROM unnest(l.needed_scopes || $1::text[]) AS s (scope)),
+    needed_tools = CASE
+        WHEN $2::text <> '' AND (l.needed_scopes = '{}' OR l.needed_tools <> '{}') AND cardinality(l.needed_tools) < 100
+        THEN (SELECT array_agg(DISTINCT t.tool ORDER BY t.tool) FROM unnest(l.needed_tools || $2::text) AS t (tool))
+        ELSE '{}' END
+WHERE l.tenant_id = $3 AND l.source_id = $4 AND l.version = $5 AND l.lost_at IS NULL
+RETURNING l.needed_scopes
+`
+
+type SourceLoginNeedsParams struct {
+	Scopes   []string
+	Tool     string
+	TenantID envelope.TenantID
+	SourceID string
+	Version  int64
+}
+
+// Adds scopes that a call lacked, unless the token was replaced meanwhile. Without a
+// tool, or with too many, all calls need them.
+func (q *Queries) SourceLoginNeeds(ctx context.Context, db DBTX, arg *SourceLoginNeedsParams) ([]string, error) {
+	row := db.QueryRow(ctx, sourceLoginNeeds,
+		arg.Scopes,
+		arg.Tool,
+		arg.TenantID,
+		arg.SourceID,
+		arg.Version,
+	)
+	var needed_scopes []string
+	err := row.Scan(&needed_scopes)
+	return needed_scopes, err
+}
+
 const sourceLoginPut = `-- name: SourceLoginPut :exec
 INSERT INTO source_logins (tenant_id, source_id, issuer, scope, secret, login_by, expires_at, renew_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT ON CONSTRAINT source_logins_pkey DO UPDATE
 SET issuer = excluded.issuer, scope = excluded.scope, secret = excluded.secret, login_by = excluded.login_by, login_at = clock_timestamp(), renewed_at = now(),
     expires_at = excluded.expires_at, renew_at = excluded.renew_at, version = source_logins.version + 1, renewal = NULL, renewing_until = NULL,
-    failures = 0, lost_at = NULL, lost_reason = NULL
+    failures = 0, lost_at = NULL, lost_reason = NULL, needed_scopes = '{}', needed_tools = '{}'
 `
 
 type SourceLoginPutParams struct {

@@ -104,7 +104,8 @@ func (s *Source) attempt(ctx context.Context, sess *session, params *sdk.CallToo
 	var p probe
 	defer p.forget()
 	mine := *params
-	mine.Meta = maps.Clone(params.Meta)                         // the SDK adds to it
+	mine.Meta = maps.Clone(params.Meta) // the SDK adds to it
+	ctx = context.WithValue(ctx, calledTool{}, params.Name)
 	_, _ = sess.sdk.CallTool(withProbe(ctx, ofCall, &p), &mine) // see above
 	return p.seen()
 }
@@ -136,7 +137,7 @@ func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Obse
 	case saw.result != nil:
 		return observeResult(o, saw.result)
 	case saw.fault == source.CodeLoginLost, saw.fault == source.CodeLoginUnavailable:
-		return source.WithoutLogin(saw.fault, s.cfg.FailWithoutLogin)
+		return source.WithoutLogin(saw.failed, s.cfg.FailWithoutLogin)
 	case saw.fault != "":
 		o.Code = saw.fault
 	case source.StatusCode(saw.status) != "":
@@ -218,8 +219,8 @@ func (s *Source) unconnected(ctx context.Context, err error) source.Observation 
 	if !ok {
 		return o
 	}
-	if code := source.LoginCode(refused.seen.failed); code != "" {
-		return source.WithoutLogin(code, s.cfg.FailWithoutLogin)
+	if source.LoginCode(refused.seen.failed) != "" {
+		return source.WithoutLogin(refused.seen.failed, s.cfg.FailWithoutLogin)
 	}
 	o.Status, o.RetryAfter = refused.seen.status, refused.seen.retryAfter
 	switch code := source.StatusCode(o.Status); {

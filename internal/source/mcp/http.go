@@ -68,7 +68,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		if code := source.LoginCode(err); code != "" {
-			p.setFault(code)
+			p.update(func(s *seen) { s.fault, s.failed = code, err })
 		}
 		return nil, err
 	}

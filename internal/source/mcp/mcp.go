@@ -98,6 +98,10 @@ type Tokens interface {
 	// Token returns a token other than rejected, which the server did not accept; ""
 	// for none. The error is source.ErrLoginLost, or source.ErrLoginUnavailable.
 	Token(ctx context.Context, rejected string) (string, error)
+	// NeedScopes records that the server demands scopes for a request with a token: for
+	// a call of a tool, or with "" for every call. The error is a *source.ScopeError, or
+	// nil if another login would not change the answer.
+	NeedScopes(ctx context.Context, token, tool string, scopes []string) error
 }
 
 // Source implements source.Source for one MCP server. It connects on first use

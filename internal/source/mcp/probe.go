@@ -31,7 +31,8 @@ type seen struct {
 	// status and retryAfter are those of the HTTP response.
 	status     int
 	retryAfter time.Duration
-	// failed is the error of a handshake or listing without an HTTP response.
+	// failed is the error of a handshake or listing without an HTTP response, or of a
+	// call without a token.
 	failed error
 	// sessionID is set if the request had a session.
 	sessionID bool

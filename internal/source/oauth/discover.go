@@ -22,8 +22,8 @@ const (
 )
 
 // Discover finds the authorization server of a source. Scopes are those to ask for;
-// without any, the source's own.
-func (c *Client) Discover(ctx context.Context, source string, scopes []string) (Server, error) {
+// without any, the source's own. More are added to them.
+func (c *Client) Discover(ctx context.Context, source string, scopes []string, more ...string) (Server, error) {
 	at, err := url.Parse(source)
 	if err != nil || !protected(source) {
 		return Server{}, fault.New(fault.Conflict, "a login needs a source with https, or on this machine")
@@ -50,6 +50,11 @@ func (c *Client) Discover(ctx context.Context, source string, scopes []string) (
 	if slices.Contains(s.supported, refreshScope) && !slices.Contains(scopes, refreshScope) {
 		scopes = append(slices.Clone(scopes), refreshScope)
 	}
+	for _, scope := range more {
+		if !slices.Contains(scopes, scope) {
+			scopes = append(slices.Clip(scopes), scope)
+		}
+	}
 	s.Scope = strings.Join(scopes, " ")
 	return s.Server, nil
 }
@@ -61,22 +66,36 @@ type challenge struct {
 	scopes   []string
 }
 
-// challenge sends a request without a token. An answer other than 401 has no
-// challenge: the metadata may exist nonetheless.
-func (c *Client) challenge(ctx context.Context, source string) (challenge, error) {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocolVersion + `","capabilities":{},"clientInfo":{"name":"countersign","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, source, strings.NewReader(hello))
-	if err != nil {
-		return challenge{}, unavailable(source, err)
+// The requests of a challenge. Some servers initialize without a token.
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocolVersion + `","capabilities":{},"clientInfo":{"name":"countersign","version":"1"}}}`
+	listTools  = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
+)
+
+// challenge sends requests without a token until one is rejected. Answers other than
+// 401 have no challenge: the metadata may exist nonetheless.
+func (c *Client) challenge(ctx context.Context, source string) (found challenge, err error) {
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	var resp *http.Response
+	for _, body := range []string{initialize, listTools} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, source, strings.NewReader(body))
+		if err != nil {
+			return found, unavailable(source, err)
+		}
+		req.Header = header
+		if resp, err = c.http.Do(req); err != nil {
+			return found, unavailable(source, err)
+		}
+		_ = resp.Body.Close() // the headers are enough
+		if resp.StatusCode != http.StatusOK {
+			break
+		}
+		header = header.Clone()
+		header.Set("Mcp-Protocol-Version", protocolVersion)
+		if session := resp.Header.Get("Mcp-Session-Id"); session != "" {
+			header.Set("Mcp-Session-Id", session)
+		}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return challenge{}, unavailable(source, err)
-	}
-	_ = resp.Body.Close() // the headers are enough
-	var found challenge
 	all, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
 		return found, nil // as without one

@@ -188,9 +188,20 @@ type Tokens struct {
 
 // Exchange redeems an authorization code.
 func (c *Client) Exchange(ctx context.Context, s Server, client Registration, code, verifier string, now time.Time) (Tokens, error) {
-	return c.request(ctx, s, client, url.Values{
+	return granted(s)(c.request(ctx, s, client, url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {client.RedirectURI}, "code_verifier": {verifier},
-	}, now)
+	}, now))
+}
+
+// granted returns a function that adds the scopes that were asked for to an answer
+// without any, which means the same (RFC 6749, section 5.1).
+func granted(s Server) func(Tokens, error) (Tokens, error) {
+	return func(t Tokens, err error) (Tokens, error) {
+		if err == nil && t.Scope == "" {
+			t.Scope = s.Scope
+		}
+		return t, err
+	}
 }
 
 // Refresh renews tokens. The refresh token stays the same if the server sends no
@@ -231,6 +242,11 @@ func (c *Client) request(ctx context.Context, s Server, client Registration, for
 		t.ExpiresAt = now.Add(time.Duration(min(seconds, longest) * float64(time.Second)))
 	}
 	return t, nil
+}
+
+// IsScope reports whether a text is a scope (RFC 6749, section 3.3).
+func IsScope(text string) bool {
+	return isToken(text) && !strings.ContainsAny(text, `"\`)
 }
 
 // isToken reports whether a text can be sent in a header.

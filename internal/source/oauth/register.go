@@ -175,7 +175,7 @@ func seconds(n float64, standard, most time.Duration) time.Duration {
 // Poll asks for the tokens of a device. pending is set while the person has not
 // decided; slower asks for longer pauses.
 func (c *Client) Poll(ctx context.Context, s Server, client Registration, d Device, now time.Time) (t Tokens, pending, slower bool, err error) {
-	t, err = c.request(ctx, s, client, url.Values{"grant_type": {grantDevice}, "device_code": {d.Code}}, now)
+	t, err = granted(s)(c.request(ctx, s, client, url.Values{"grant_type": {grantDevice}, "device_code": {d.Code}}, now))
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		switch refused.Code {
 		case "authorization_pending":

@@ -132,11 +132,19 @@ type Login struct {
 	// LostAt and LostReason are set if somebody has to log in again.
 	LostAt     *time.Time
 	LostReason string
+	// NeededScopes are scopes that the source demands and the login lacks, and
+	// NeededTools the tools whose calls need them; empty for all of them.
+	NeededScopes, NeededTools []string
 }
 
-// LoginLost reports whether calls of the source wait for a login.
-func (s Source) LoginLost() bool {
-	return s.Login != nil && s.Login.LostAt != nil && s.OnLostLogin != LostLoginFails
+// WaitsForLogin reports whether calls of a tool of the source wait for a login.
+func (s Source) WaitsForLogin(tool string) bool {
+	return s.Login != nil && s.OnLostLogin != LostLoginFails && (s.Login.LostAt != nil || s.Login.Lacks(tool))
+}
+
+// Lacks reports whether the login lacks scopes for calls of a tool.
+func (l *Login) Lacks(tool string) bool {
+	return len(l.NeededScopes) > 0 && (len(l.NeededTools) == 0 || slices.Contains(l.NeededTools, tool))
 }
 
 // Source is a source in the catalog.

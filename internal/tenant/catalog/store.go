@@ -115,6 +115,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 		src.Login = &Login{
 			Issuer: postgres.OrZero(r.Issuer), Scope: postgres.OrZero(r.Scope), By: postgres.OrZero(r.LoginBy), At: *r.LoginAt,
 			ExpiresAt: r.ExpiresAt, LostAt: r.LostAt, LostReason: postgres.OrZero(r.LostReason),
+			NeededScopes: r.NeededScopes, NeededTools: r.NeededTools,
 		}
 	}
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {

@@ -71,6 +71,7 @@ func InboxCounts(c *request.Call) error {
 		return err
 	}
 	counts.LostLogins = slices.DeleteFunc(counts.LostLogins, func(id string) bool { return !policy.CoversSource(c.By.Tools, id) })
+	counts.NeededScopes = slices.DeleteFunc(counts.NeededScopes, func(of wire.SourceScopes) bool { return !policy.CoversSource(c.By.Tools, of.Source) })
 	return c.JSON(http.StatusOK, counts)
 }
 

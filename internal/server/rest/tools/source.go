@@ -43,6 +43,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	if l := src.Login; l != nil {
 		shown.Login = &wire.SourceLogin{
 			Issuer: l.Issuer, Scope: l.Scope, LoginBy: l.By, LoginAt: l.At.UTC(), ExpiresAt: postgres.UTC(l.ExpiresAt), LostAt: postgres.UTC(l.LostAt), LostReason: postgres.OrNull(l.LostReason),
+			NeededScopes: append([]string{}, l.NeededScopes...), NeededTools: append([]string{}, l.NeededTools...),
 		}
 	}
 	if src.ListError != "" {
