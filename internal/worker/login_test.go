@@ -43,7 +43,7 @@ func TestCallsWaitForALostLogin(t *testing.T) {
 	p.Poll()
 	y.until("SELECT count(1) = 1 FROM outbox WHERE waits_for = 'login_lost' AND lease_until IS NULL")
 	y.exec("UPDATE source_logins SET needed_tools = '{other}'")
-	y.exec("UPDATE outbox SET due_at = now()")
+	y.exec("UPDATE outbox SET next_attempt_at = now()")
 	p.Poll()
 	y.empty()
 	if n := len(y.src.Calls()); n != 4 {

@@ -3317,6 +3317,11 @@ export interface components {
             expiring: number;
             /** @description The sources that somebody has to log in to again. The filter does not apply. */
             lost_logins: string[];
+            /** @description The scopes that sources demand and their logins lack. The filter does not apply. */
+            needed_scopes: {
+                source_id: string;
+                scopes: string[];
+            }[];
             /** @description The tools with the most items, at most 20, the most first; among the counted items if capped. */
             tools: {
                 tool: components["schemas"]["ToolName"];
@@ -4870,6 +4875,10 @@ export interface components {
                 lost_at: components["schemas"]["MaybeTime"];
                 /** @description Why. */
                 lost_reason: string | null;
+                /** @description Scopes that the source demands and the login lacks. Another login asks for them. */
+                needed_scopes: string[];
+                /** @description The tools whose calls need these scopes; empty for all tools. */
+                needed_tools: string[];
             } | null;
             /**
              * Format: date-time

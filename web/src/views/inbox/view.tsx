@@ -184,6 +184,9 @@ function summary(counts: Schemas['InboxCounts']): string {
   if (counts.expiring) parts.push(`${counts.expiring} end soon`)
   if (counts.escalated) parts.push(`${counts.escalated} wait long`)
   for (const source of counts.lost_logins) parts.push(`${shown(source)} has lost its login`)
+  for (const { source_id, scopes } of counts.needed_scopes) {
+    parts.push(`the login of ${shown(source_id)} lacks ${shown(scopes.join(' '))}`)
+  }
   return parts.join(' · ')
 }
 
