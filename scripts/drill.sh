@@ -53,7 +53,9 @@ fi
 cd "$dir"
 "${as[@]}" "$dir/bin/drill" -dir "$dir/work" -programs "$dir/bin" -runbook "$dir/bin/operations.md" -pg "$bin" -new-pg "$new" "$@" || {
 	code=$?
-	say "the end of the log:"
-	tail -30 "$dir/work/log" >&2
+	if [[ -f $dir/work/log ]]; then
+		say "the end of the log:"
+		tail -30 "$dir/work/log" >&2
+	fi
 	exit $code
 }

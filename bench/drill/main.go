@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -105,6 +107,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *only != "" {
 		all = slices.DeleteFunc(all, func(k kind) bool { return k.name != *only })
 	}
+	if len(all) == 0 {
+		fmt.Fprintf(stderr, "drill: no such kind %q\n", *only)
+		return exitUsage
+	}
 	if s.newPostgres == "" {
 		s.newPostgres = s.postgres
 	}
@@ -133,6 +139,13 @@ func (s *suite) run(ctx context.Context, all []kind) (broken bool, err error) {
 		return false, fmt.Errorf("prepare: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	for _, bin := range []string{s.postgres, s.newPostgres} {
+		version, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output()
+		if err != nil {
+			return false, err
+		}
+		fmt.Fprintf(s.stdout, "%s in %s\n", strings.TrimSpace(string(version)), bin)
+	}
 	for i, k := range all {
 		if why := s.unavailable(k); why != "" {
 			fmt.Fprintf(s.stdout, "skipped %s: %s\n", k.name, why)
