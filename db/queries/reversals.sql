@@ -73,7 +73,9 @@ ORDER BY v.finished_at DESC NULLS FIRST, v.action_id DESC;
 
 -- name: TriageActsSelect :many
 -- A page of what triage did, or may still do, in the accounts that name an
--- operator, newest first: by when it was done or, until then, proposed.
+-- operator, newest first: by when it was done or, until then, proposed. What was
+-- proposed too late, or neither proposed nor done since, is left out before the
+-- costly view is read.
 SELECT v.action_id, w.at::timestamptz AS at
 FROM triage_accounts a
 JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.account_id = a.account_id AND (sqlc.narg(run_id)::uuid IS NULL OR p.run_id = sqlc.narg(run_id))
@@ -81,6 +83,10 @@ JOIN envelopes v ON v.tenant_id = p.tenant_id AND v.action_id = p.proposal_id AN
 CROSS JOIN LATERAL (SELECT CASE WHEN v.phase IN ('completed', 'unknown') THEN coalesce(v.finished_at, v.created_at) ELSE v.created_at END AS at) w
 WHERE a.tenant_id = @tenant_id AND a.operator_id = @operator_id AND (sqlc.narg(account)::text IS NULL OR a.name = sqlc.narg(account))
     AND (sqlc.narg(session_id)::text IS NULL OR v.session_id = sqlc.narg(session_id))
+    AND (sqlc.narg(since)::timestamptz IS NULL OR p.proposed_at >= sqlc.narg(since) OR EXISTS (
+        SELECT FROM tool_executions e WHERE e.tenant_id = p.tenant_id AND e.action_id = p.proposal_id AND e.finished_at >= sqlc.narg(since)
+    ))
+    AND (sqlc.narg(until)::timestamptz IS NULL OR p.proposed_at < sqlc.narg(until))
     AND (sqlc.narg(since)::timestamptz IS NULL OR w.at >= sqlc.narg(since))
     AND (sqlc.narg(until)::timestamptz IS NULL OR w.at < sqlc.narg(until))
     AND (sqlc.narg(before_at)::timestamptz IS NULL OR (w.at, v.action_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))

@@ -153,6 +153,21 @@ func (f *undoFixture) wants(name string, got []string, want ...string) {
 	}
 }
 
+// learned compares the outcomes of proposals that triage will take into account,
+// which are those of a revert and of an undo by anybody; corrections are none.
+func (f *undoFixture) learned(name string, want ...string) {
+	f.t.Helper()
+	var outcomes []string
+	var corrections int
+	f.as(func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT array_agg(outcome) FILTER (WHERE outcome_due), (SELECT count(1) FROM triage_corrections) FROM triage_proposals").Scan(&outcomes, &corrections)
+	})
+	f.wants(name, outcomes, want...)
+	if corrections > 0 {
+		f.t.Errorf("%s: %d corrections, want none", name, corrections)
+	}
+}
+
 // TestOperatorOfTheAccountUndoesAlone undoes an act though a review rule wants two
 // people, and repeats it.
 func TestOperatorOfTheAccountUndoesAlone(t *testing.T) {
@@ -178,6 +193,7 @@ func TestOperatorOfTheAccountUndoesAlone(t *testing.T) {
 	if back.Phase != envelope.PhaseCompleted || back.Envelope.AutomationID != reversal.Automation || back.Review.Needed != 1 || back.Review.Given != 1 {
 		t.Errorf("the reversal is %s, of %s, with %+v", back.Phase, back.Envelope.AutomationID, back.Review)
 	}
+	f.learned("after the undo", "reverted")
 	again, _ := f.undo(f.mara, id)
 	f.wants("undone again", again, "known completed")
 	undone, _ := f.undo(f.mara, answers[0].Action)
@@ -266,6 +282,7 @@ func TestUnsentActsAreWithdrawn(t *testing.T) {
 
 	got, _ := f.undo(f.mara, pending, scheduled)
 	f.wants("undo", got, "withdrawn undone", "withdrawn undone")
+	f.learned("after they were withdrawn", "undone", "undone")
 	again, _ := f.undo(f.mara, pending, scheduled)
 
 	f.wants("undo again", again, "refused /phase no_effect", "refused /phase no_effect")

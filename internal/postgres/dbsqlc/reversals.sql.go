@@ -233,6 +233,10 @@ JOIN envelopes v ON v.tenant_id = p.tenant_id AND v.action_id = p.proposal_id AN
 CROSS JOIN LATERAL (SELECT CASE WHEN v.phase IN ('completed', 'unknown') THEN coalesce(v.finished_at, v.created_at) ELSE v.created_at END AS at) w
 WHERE a.tenant_id = $2 AND a.operator_id = $3 AND ($4::text IS NULL OR a.name = $4)
     AND ($5::text IS NULL OR v.session_id = $5)
+    AND ($6::timestamptz IS NULL OR p.proposed_at >= $6 OR EXISTS (
+        SELECT FROM tool_executions e WHERE e.tenant_id = p.tenant_id AND e.action_id = p.proposal_id AND e.finished_at >= $6
+    ))
+    AND ($7::timestamptz IS NULL OR p.proposed_at < $7)
     AND ($6::timestamptz IS NULL OR w.at >= $6)
     AND ($7::timestamptz IS NULL OR w.at < $7)
     AND ($8::timestamptz IS NULL OR (w.at, v.action_id) < ($8::timestamptz, $9::uuid))
@@ -260,7 +264,9 @@ type TriageActsSelectRow struct {
 }
 
 // A page of what triage did, or may still do, in the accounts that name an
-// operator, newest first: by when it was done or, until then, proposed.
+// operator, newest first: by when it was done or, until then, proposed. What was
+// proposed too late, or neither proposed nor done since, is left out before the
+// costly view is read.
 func (q *Queries) TriageActsSelect(ctx context.Context, db DBTX, arg *TriageActsSelectParams) ([]TriageActsSelectRow, error) {
 	rows, err := db.Query(ctx, triageActsSelect,
 		arg.RunID,

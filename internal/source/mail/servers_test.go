@@ -3,6 +3,7 @@ package mail_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	imapwire "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/emersion/go-imap/v2/imapserver"
 	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 	"github.com/google/go-cmp/cmp"
@@ -292,5 +294,52 @@ func draftsAreStored(t *testing.T, f *fixture, m realMailbox, _ object) {
 	}
 	if bytes.Contains(fmt.Append(nil, stored), []byte("Hello")) {
 		t.Errorf("the answer has content: %v", stored)
+	}
+}
+
+// TestMessagesOfARenumberedOrRenamedFolder reverts an archive after the folder got
+// another UIDVALIDITY, in which the message is found by its Message-ID, and after
+// its owner renamed the folder, which is a change of theirs.
+func TestMessagesOfARenumberedOrRenamedFolder(t *testing.T) {
+	t.Parallel()
+	server := dovecottest.New(t)
+	for name, test := range map[string]struct {
+		change func(t *testing.T, user string)
+		kind   source.Kind
+		code   string
+	}{
+		"renumbered": {func(t *testing.T, user string) {
+			if err := server.ChangeValidity(user, "Archive"); err != nil {
+				t.Fatal(err)
+			}
+		}, source.KindDone, ""},
+		"renamed": {func(t *testing.T, user string) {
+			c, err := imapclient.DialInsecure(server.Address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }() // it has renamed
+			if err := errors.Join(c.Login(user, dovecottest.Password).Wait(), c.Rename("Archive", "Old", nil).Wait()); err != nil {
+				t.Fatal(err)
+			}
+		}, source.KindRefused, source.CodeChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := overIMAP(server.Address, name, dovecottest.Password)
+			config := func(cfg *mail.Config) {
+				cfg.Accounts = map[string]mail.Account{"work": {Open: func(context.Context) (mailbox.Writer, error) { return m.writer() }}}
+			}
+			args := m.message(t)
+			f := newFixture(t, config)
+			undo := f.reversal(args, f.done(mail.ToolArchive, args))
+			if err := f.source.Close(); err != nil {
+				t.Fatal(err)
+			}
+			test.change(t, name)
+
+			f = newFixture(t, config)
+			f.answer(f.call(mail.ToolRestore, undo), test.kind, test.code)
+		})
 	}
 }
