@@ -1,7 +1,9 @@
 package reversal
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -66,6 +69,8 @@ type undo struct {
 	calls     map[envelope.ActionID]*call
 	acts      map[envelope.ActionID]*act
 	newest    map[uuid.UUID][]*act // by message
+	// last are the last reversals of the actions.
+	last map[envelope.ActionID]*envelope.Envelope
 
 	answers   []Undone
 	proposals []*envelope.Proposal
@@ -117,6 +122,9 @@ func (u *undo) run(ctx context.Context, tx pgx.Tx) (err error) {
 	if u.settings, err = u.service.cache.Current(ctx, tx, u.By.Tenant); err != nil {
 		return err
 	}
+	if err := u.readReversals(ctx, tx); err != nil {
+		return err
+	}
 	u.answers = make([]Undone, len(u.Actions))
 	first := make(map[envelope.ActionID]int, len(u.Actions))
 	for i, id := range u.Actions {
@@ -139,6 +147,25 @@ func (u *undo) run(ctx context.Context, tx pgx.Tx) (err error) {
 		u.answers[i] = u.answers[first[id]]
 	}
 	return nil
+}
+
+// readReversals reads the last reversals of the actions.
+func (u *undo) readReversals(ctx context.Context, tx pgx.Tx) error {
+	u.last = make(map[envelope.ActionID]*envelope.Envelope)
+	var ids []envelope.ActionID
+	for _, c := range u.calls {
+		if c.try > 0 {
+			ids = append(ids, c.last)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	views, err := outbox.Get(ctx, tx, u.By.Tenant, ids...)
+	for i := range views {
+		u.last[views[i].Envelope.ActionID] = &views[i].Envelope
+	}
+	return err
 }
 
 // answer answers about one act, or notes what is to be done about it. refused is
@@ -195,6 +222,12 @@ func (u *undo) mayUndo(a *act) error {
 func (u *undo) reverse(i int, c *call, a *act) error {
 	it := &u.answers[i]
 	if c.try > 0 && !c.again() {
+		if c.phase == envelope.PhasePending || c.dead {
+			// It is approved, or called again, only if it is the one that would be made.
+			if err := u.checkLast(c, it.Tool); err != nil {
+				return err
+			}
+		}
 		it.Action, it.Known, it.Phase, it.Result = c.last, true, c.phase, wire.ResultKnown
 		switch {
 		case c.phase == envelope.PhasePending:
@@ -218,7 +251,7 @@ func (u *undo) reverse(i int, c *call, a *act) error {
 		}
 		return refusal("/message_id", "later_act", "triage changed the message again later; undo that first (countersign triage undo %s)", later.action)
 	}
-	if tool, ok := u.settings.Tool(it.Tool); ok && tool.Described.Reversal != nil {
+	if u.overridden(it.Tool) {
 		return refusal("/tool", "other_reversal", "an administrator declared another reversal for %s than its source has; revert it instead (countersign revert %s)", it.Tool, a.action)
 	}
 	answer, p := c.answer(u.settings, u.By)
@@ -228,6 +261,34 @@ func (u *undo) reverse(i int, c *call, a *act) error {
 	it.Answer, it.Result = answer, wire.ResultAccepted
 	u.proposals, u.proposed = append(u.proposals, p), append(u.proposed, i)
 	return nil
+}
+
+// overridden reports whether an administrator declared another reversal of a tool
+// than its source does.
+func (u *undo) overridden(key policy.Key) bool {
+	tool, ok := u.settings.Tool(key)
+	return ok && tool.Described.Reversal != nil
+}
+
+// checkLast returns an error unless the last reversal of an action calls what its
+// source declares as the reversal: nobody edited it, and no administrator declared
+// another one when it was proposed.
+func (u *undo) checkLast(c *call, key policy.Key) error {
+	e, last := &c.view.Envelope, u.last[c.last]
+	if tool, ok := u.settings.Tool(key); ok && last != nil && tool.Reversal != nil && !u.overridden(key) {
+		p, err := Propose(tool.Reversal, Call{Action: e.ActionID, Args: e.Args, Result: e.Result.Output}, c.try)
+		if err == nil && p.Tool.Source == last.Tool.Source && p.Tool.Name == last.Tool.Name && sameArgs(p.Args, last.Args) {
+			return nil
+		}
+	}
+	return refusal("/reverted_by", "other_reversal",
+		"its reversal %s is not the one that its source declares; withdraw it (countersign undo) or discard it (countersign dlq discard), and undo again", c.last)
+}
+
+func sameArgs(a, b json.RawMessage) bool {
+	first, err := envelope.Canonical(a)
+	second, other := envelope.Canonical(b)
+	return err == nil && other == nil && bytes.Equal(first, second)
 }
 
 // later returns a later act on the same message that has to be taken back first,

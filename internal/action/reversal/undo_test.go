@@ -329,6 +329,38 @@ func TestUndoIsTriedAgain(t *testing.T) {
 	f.wants("if policy denies it", got, "denied denied")
 }
 
+// TestOtherReversalsAreNotApprovedAlone has an administrator declare another
+// reversal, by which an act is reverted, and then none: an undo neither approves
+// that reversal nor calls it again.
+func TestOtherReversalsAreNotApprovedAlone(t *testing.T) {
+	t.Parallel()
+	f := newUndoFixture(t)
+	run := uuid.Must(uuid.NewV7())
+	waits, failed, edited := f.did(f.message(), run, "message.archive"), f.did(f.message(), run, "message.archive"), f.did(f.message(), run, "message.archive")
+	declare := func(r *catalog.Reversal) {
+		t.Helper()
+		f.as(func(ctx context.Context, tx pgx.Tx) error {
+			return catalog.DescribeTool(ctx, tx, f.tenant, policy.Key{Source: "mail", Action: "message.archive"}, catalog.Description{Reversal: r})
+		})
+	}
+	declare(&catalog.Reversal{Tool: key("create"), Args: json.RawMessage(`{"name":"x"}`)})
+	f.mode("", "crm:create", envelope.ModeAllow)
+	f.revert(failed)
+	f.settle(unknown)
+	f.mode("", "crm:create", envelope.ModeRequireApproval)
+	f.revert(waits)
+	declare(nil)
+	back := f.revert(edited)
+	f.admin("UPDATE actions SET args = '{\"before\":{\"folder\":\"Trash\"}}' WHERE tenant_id = $1 AND action_id = $2", back.Action.String())
+
+	got, _ := f.undo(f.mara, waits, failed, edited)
+
+	f.wants("undo", got, "refused /reverted_by other_reversal", "refused /reverted_by other_reversal", "refused /reverted_by other_reversal")
+	if calls := f.settle(sent); len(calls) != 0 {
+		t.Errorf("calls = %q, want none", calls)
+	}
+}
+
 // TestSelectActs selects what is undone by account, run, session and time.
 func TestSelectActs(t *testing.T) {
 	t.Parallel()

@@ -386,6 +386,9 @@ func TestExpiredProposalIsRepeatedOnce(t *testing.T) {
 	if n := one[int](f, "SELECT sum(accepted + refused) FROM triage_senders"); n != 0 {
 		t.Errorf("%d acts of people count for the sender, want none", n)
 	}
+	if !one[bool](f, "SELECT bool_and(EXISTS (SELECT FROM triage_runs r WHERE r.run_id = p.run_id AND r.account_id = p.account_id)) FROM triage_proposals p") {
+		t.Error("a proposal does not name its run")
+	}
 }
 
 // ownersMailbox is a mailbox with the folders INBOX, Archive and Projects, of which
