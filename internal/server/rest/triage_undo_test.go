@@ -126,7 +126,7 @@ func TestUndoOfTriageNamesTheProblem(t *testing.T) {
 		"ends before it does": {ann, object{"filter": object{"since": now, "until": now.Add(-time.Hour)}}, 400, "/filter/until"},
 		"a foreign cursor":    {ann, object{"filter": object{"account": "ann"}, "cursor": "x"}, 400, "/cursor"},
 		"an agent":            {f.agent, object{"action_ids": []string{action}}, 403, "role agent"},
-		"who may not propose": {f.holder(identity.Grant{Name: "decider", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.ApprovalsDecide}}), object{"action_ids": []string{action}}, 403, "actions:propose"},
+		"who may not decide":  {f.holder(identity.Grant{Name: "proposer", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.ActionsPropose}}), object{"action_ids": []string{action}}, 403, "approvals:decide"},
 	} {
 		a := test.by.send("POST", at, test.body).wants(t, test.status)
 		if !strings.Contains(string(a.body), test.want) {
