@@ -54,6 +54,9 @@ const (
 	CodeRejected = "rejected"
 	// CodeServerError means that the source answered with a 5xx status.
 	CodeServerError = "server_error"
+	// CodeThirdParty means that a server that the call leads to, and that is not
+	// the source's, failed or did not confirm.
+	CodeThirdParty = "third_party"
 	// CodeTimeout means that no answer came in time.
 	CodeTimeout = "timeout"
 	// CodeToolError means that the tool reports a failure.

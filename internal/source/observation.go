@@ -176,6 +176,7 @@ var descriptions = map[string]string{
 	CodeRedirected:       "the source redirects to another address",
 	CodeRejected:         "the source refuses this call",
 	CodeServerError:      "the source reports a failure of its own",
+	CodeThirdParty:       "another server that the call leads to did not confirm",
 	CodeTimeout:          "the time limit was reached ",
 	CodeToolError:        "the tool reports that it failed",
 	CodeUnauthorized:     "the source does not accept the credentials for this call",

@@ -153,6 +153,31 @@ func (w *Writer) match(ctx context.Context, conn *connection, folder string, val
 	return mailbox.State{}, mailbox.ErrGone
 }
 
+// Content reads the message at a location.
+func (w *Writer) Content(ctx context.Context, at mailbox.Location) (raw []byte, err error) {
+	err = w.work.run(ctx, func(conn *connection) error {
+		results, err := (&bodies{tooLarge: map[mailbox.Location]bool{}}).read(ctx, conn, []mailbox.Item{{Location: at}})
+		if err != nil {
+			return err
+		}
+		raw = results[0].raw
+		return results[0].err
+	})
+	return raw, err
+}
+
+// Locate searches a folder for a Message-ID.
+func (w *Writer) Locate(ctx context.Context, folder, messageID string) (at mailbox.Location, err error) {
+	if !searchable(messageID) {
+		return at, mailbox.ErrGone
+	}
+	err = w.work.run(ctx, func(conn *connection) error {
+		at, err = conn.locate(ctx, folder, messageID)
+		return err
+	})
+	return at, err
+}
+
 // Append stores a message. It needs UIDPLUS to return the location.
 func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw []byte) (at mailbox.Location, err error) {
 	if err := (mailbox.Change{Add: flags}).Check(); err != nil {
@@ -185,16 +210,32 @@ func (conn *connection) prepareAppend(ctx context.Context, folder, messageID str
 	if !conn.caps.Has(imap.CapUIDPlus) {
 		return mailbox.Location{}, conn.unsupported("UIDPLUS, so the location of the message would be unknown")
 	}
+	if !searchable(messageID) {
+		_, err := conn.examine(ctx, folder)
+		return mailbox.Location{}, err
+	}
+	at, err := conn.locate(ctx, folder, messageID)
+	if errors.Is(err, mailbox.ErrGone) {
+		return mailbox.Location{}, nil
+	}
+	if err == nil {
+		err = mailbox.ErrExists
+	}
+	return at, err
+}
+
+// locate returns the location of a message of a folder with exactly a Message-ID.
+func (conn *connection) locate(ctx context.Context, folder, messageID string) (mailbox.Location, error) {
 	data, err := conn.examine(ctx, folder)
 	if err != nil {
 		return mailbox.Location{}, err
 	}
-	if !searchable(messageID) {
-		return mailbox.Location{}, nil
-	}
 	uids, err := conn.withMessageID(ctx, messageID)
-	if err != nil || len(uids) == 0 {
+	if err != nil {
 		return mailbox.Location{}, err
+	}
+	if len(uids) == 0 {
+		return mailbox.Location{}, mailbox.ErrGone
 	}
 	var found imap.UID
 	section := &imap.FetchItemBodySection{Peek: true, Specifier: imap.PartSpecifierHeader, HeaderFields: []string{"Message-ID"}}
@@ -208,10 +249,13 @@ func (conn *connection) prepareAppend(ctx context.Context, folder, messageID str
 			found = m.uid
 		}
 	})
-	if err == nil && found != 0 {
-		return mailbox.Location{Folder: folder, Key: keyOf(data.UIDValidity, found)}, mailbox.ErrExists
+	if err == nil && found == 0 {
+		err = mailbox.ErrGone
 	}
-	return mailbox.Location{}, err
+	if err != nil {
+		return mailbox.Location{}, err
+	}
+	return mailbox.Location{Folder: folder, Key: keyOf(data.UIDValidity, found)}, nil
 }
 
 func (conn *connection) append(folder string, flags []string, raw []byte) (*imap.AppendData, error) {

@@ -57,6 +57,12 @@ type Writer interface {
 	// Append stores a message and returns its location. If the folder already
 	// has the Message-ID, it returns ErrExists and that location.
 	Append(ctx context.Context, folder string, flags []string, raw []byte) (Location, error)
+	// Content returns the bytes of the message at a location, or ErrGone. The
+	// message stays unread.
+	Content(ctx context.Context, at Location) ([]byte, error)
+	// Locate returns the location of a message of a folder with a Message-ID
+	// (without angle brackets), or ErrGone.
+	Locate(ctx context.Context, folder, messageID string) (Location, error)
 	// Folders returns the folders of the account that can hold messages.
 	Folders(ctx context.Context) ([]Folder, error)
 	Close() error

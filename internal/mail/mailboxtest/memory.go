@@ -151,7 +151,7 @@ func (a *Memory) Raw(folder, messageID string) [][]byte {
 }
 
 // Fail sets the faults of the next calls of a writer method: Open, Find,
-// Change, Append or Folders.
+// Content, Locate, Change, Append or Folders.
 func (a *Memory) Fail(method string, faults ...Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -252,6 +252,36 @@ func (m *stored) copy() mailbox.State {
 	state := m.State
 	state.Flags = slices.Clone(state.Flags)
 	return state
+}
+
+// Content implements mailbox.Writer.
+func (w *writer) Content(ctx context.Context, at mailbox.Location) (raw []byte, err error) {
+	err = w.call(ctx, "Content", func() error {
+		i := slices.IndexFunc(w.account.messages, func(m *stored) bool { return m.Location == at })
+		if i < 0 {
+			return mailbox.ErrGone
+		}
+		raw = bytes.Clone(w.account.messages[i].raw)
+		return nil
+	})
+	return raw, err
+}
+
+// Locate implements mailbox.Writer.
+func (w *writer) Locate(ctx context.Context, folder, messageID string) (at mailbox.Location, err error) {
+	err = w.call(ctx, "Locate", func() error {
+		a := w.account
+		if !slices.ContainsFunc(a.folders, func(f mailbox.Folder) bool { return f.Name == folder }) {
+			return mailbox.ErrNoFolder
+		}
+		i := slices.IndexFunc(a.messages, func(m *stored) bool { return m.Folder == folder && mailbox.MessageID(m.raw) == messageID })
+		if i < 0 || messageID == "" {
+			return mailbox.ErrGone
+		}
+		at = a.messages[i].Location
+		return nil
+	})
+	return at, err
 }
 
 // Change implements mailbox.Writer.

@@ -20,6 +20,7 @@ func TestWriter(t *testing.T, open func(*testing.T) Account) {
 		"impossible":   testImpossible,
 		"moved twice":  testMovedTwice,
 		"both folders": testWriterFolders,
+		"content":      testContent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +90,35 @@ func testChange(t *testing.T, a Account) {
 	}
 	if len(items.known) != 2 {
 		t.Errorf("%d messages, want 2", len(items.known))
+	}
+}
+
+// testContent reads and locates a message, and neither marks it as read.
+func testContent(t *testing.T, a Account) {
+	a.deliver(t, a.Inbox, 1, 2)
+	w := a.Writer(t)
+	items := follow(t, a.Reader(t), a.Inbox)
+	items.next()
+	at := items.item(a, 1).Location
+	located, err := w.Locate(t.Context(), a.Inbox, ID(1))
+	if err != nil || located != at {
+		t.Errorf("Locate() = %v, %v, want %v", located, err, at)
+	}
+	raw, err := w.Content(t.Context(), at)
+	if err != nil || !bytes.Equal(Identify(raw), Identify(Message(1, "hello"))) {
+		t.Errorf("Content() = %q, %v", raw, err)
+	}
+	if state := a.find(t, w, at, 1); mailbox.HasFlag(state.Flags, mailbox.FlagSeen) {
+		t.Error("the message is marked as read")
+	}
+	gone := at
+	gone.Key += "7"
+	_, noMessage := w.Content(t.Context(), gone)
+	_, noID := w.Locate(t.Context(), a.Inbox, "other@example.com")
+	_, empty := w.Locate(t.Context(), a.Inbox, "")
+	_, noFolder := w.Locate(t.Context(), "Nowhere", ID(1))
+	if !errors.Is(noMessage, mailbox.ErrGone) || !errors.Is(noID, mailbox.ErrGone) || !errors.Is(empty, mailbox.ErrGone) || !errors.Is(noFolder, mailbox.ErrNoFolder) {
+		t.Errorf("Content and Locate = %v, %v, %v, %v", noMessage, noID, empty, noFolder)
 	}
 }
 

@@ -208,6 +208,31 @@ func sortLetters(letters string) string {
 	return string(slices.Compact(sorted))
 }
 
+// Content reads the message at a location.
+func (w *Writer) Content(ctx context.Context, at mailbox.Location) ([]byte, error) {
+	dir, e, err := w.entry(at)
+	if err = errors.Join(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	return w.account.read(fileOf(dir, e))
+}
+
+// Locate reads the header of every message of a folder.
+func (w *Writer) Locate(ctx context.Context, folder, messageID string) (mailbox.Location, error) {
+	dir, err := w.account.dir(folder)
+	if err != nil {
+		return mailbox.Location{}, err
+	}
+	found, err := w.search(ctx, dir, messageID)
+	if err == nil && (len(found) == 0 || messageID == "") {
+		err = mailbox.ErrGone
+	}
+	if err != nil {
+		return mailbox.Location{}, err
+	}
+	return mailbox.Location{Folder: folder, Key: found[0].Key}, nil
+}
+
 // Append writes the message to tmp and renames it into place.
 func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw []byte) (mailbox.Location, error) {
 	if err := (mailbox.Change{Add: flags}).Check(); err != nil {

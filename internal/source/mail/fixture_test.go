@@ -86,8 +86,11 @@ func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 		f.Fatal(err)
 	}
 	effect := envelope.EffectIdempotent
-	if tool == mail.ToolDraft {
+	switch tool {
+	case mail.ToolDraft:
 		effect = envelope.EffectKeyed
+	case mail.ToolUnsubscribe:
+		effect = envelope.EffectOnce
 	}
 	out := f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n, Unsure: n > 1})
 	if out.Result != nil {

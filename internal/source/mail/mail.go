@@ -14,9 +14,12 @@ import (
 	_ "embed"
 	"errors"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
@@ -40,6 +43,8 @@ const (
 	// ToolReturn, which follows at that time, moves it back.
 	ToolSnooze = "message.snooze"
 	ToolReturn = "message.return"
+	// ToolUnsubscribe unsubscribes from the list of a message by RFC 8058.
+	ToolUnsubscribe = "message.unsubscribe"
 	// ToolRestore restores the state before a call of the tools above.
 	ToolRestore = "message.restore"
 	// ToolDraft stores a draft. Its Message-ID is derived from the call's key,
@@ -48,6 +53,10 @@ const (
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
 )
+
+// AlwaysPerson reports whether a person approves every call of a tool, whatever
+// policy allows: its effect leaves the mailbox and cannot be taken back.
+func AlwaysPerson(tool string) bool { return tool == ToolUnsubscribe }
 
 //go:embed tools.json
 var document []byte
@@ -60,6 +69,12 @@ type Config struct {
 	Accounts map[string]Account
 	// HTTP holds the time limits.
 	HTTP rest.Config
+	// Resolver queries DNS for the keys of senders; nil means the resolver of the
+	// machine.
+	Resolver authenticate.Resolver
+	// Web connects to the addresses for unsubscribing; nil means a transport that
+	// reaches the public internet alone.
+	Web http.RoundTripper
 }
 
 // Account is a mailbox.
@@ -82,6 +97,8 @@ type Source struct {
 	*rest.Source
 	name     string
 	accounts map[string]*account
+	resolver authenticate.Resolver
+	web      *rest.Client
 }
 
 // New returns a source of the accounts in cfg. It does not connect yet.
@@ -89,7 +106,11 @@ func New(cfg Config) (*Source, error) {
 	if len(cfg.Accounts) == 0 {
 		return nil, fault.New(fault.Invalid, "mail source %s: needs an account", cfg.Name)
 	}
-	s := &Source{name: cfg.Name, accounts: make(map[string]*account, len(cfg.Accounts))}
+	s := &Source{name: cfg.Name, accounts: make(map[string]*account, len(cfg.Accounts)), resolver: cfg.Resolver}
+	if s.resolver == nil {
+		s.resolver = net.DefaultResolver
+	}
+	s.web = rest.New(cfg.Name, rest.Config{Transport: cfg.Web, MaxBodyBytes: maxUnsubscribeAnswer})
 	for name, of := range cfg.Accounts {
 		s.accounts[name] = newAccount(of)
 	}
@@ -103,6 +124,7 @@ func New(cfg Config) (*Source, error) {
 		ToolTrash:       rest.WithArgs(s.trash),
 		ToolSnooze:      rest.WithArgs(s.snooze),
 		ToolReturn:      rest.WithArgs(s.comeBack),
+		ToolUnsubscribe: rest.WithArgs(s.unsubscribe),
 		ToolRestore:     rest.WithArgs(s.restore),
 		ToolDraft:       rest.WithArgs(s.draft),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
@@ -115,7 +137,7 @@ func New(cfg Config) (*Source, error) {
 
 // Close implements source.Source.
 func (s *Source) Close() error {
-	err := s.Source.Close()
+	err := errors.Join(s.Source.Close(), s.web.Close())
 	for _, name := range slices.Sorted(maps.Keys(s.accounts)) {
 		err = errors.Join(err, s.accounts[name].close())
 	}

@@ -26,6 +26,8 @@ const (
 	LayerInferred = "inferred_default"
 	// LayerAsked narrows: the agent requested a person's approval.
 	LayerAsked = "asked_approval"
+	// LayerPerson narrows: the tool never runs without a person's approval.
+	LayerPerson = "always_person"
 	// LayerDrift narrows: the tool's definition is not the accepted
 	// one.
 	LayerDrift = "drift"
@@ -84,6 +86,8 @@ type Input struct {
 	Danger envelope.Mode
 	// AskedApproval is set if the agent requests a person's approval.
 	AskedApproval bool
+	// Person is set if a person must approve every call of the tool.
+	Person bool
 	// Drifted is set if the tool differs from its accepted definition.
 	Drifted bool
 	// Trust bounds the risk that may run without a person; empty means no bound.

@@ -46,6 +46,10 @@ var layers = [...]layer{
 		func(all []answer, in *Input) []answer {
 			return when(all, in.AskedApproval, LayerAsked, envelope.ModeRequireApproval, "the agent asked")
 		}},
+	{LayerPerson, narrowing, "the tool, which never runs without a person", "the source", "a tool whose every call a person approves, such as one that sends mail: requires approval",
+		func(all []answer, in *Input) []answer {
+			return when(all, in.Person, LayerPerson, envelope.ModeRequireApproval, "a person approves every call of this tool")
+		}},
 	{LayerDrift, narrowing, "the tool's definition, or the address of its source, changed", "the source", "a definition, or an address of the source, that is not the accepted one: requires approval",
 		func(all []answer, in *Input) []answer {
 			return when(all, in.Drifted, LayerDrift, envelope.ModeRequireApproval, "definition is not the accepted one")
@@ -175,8 +179,9 @@ func grant(all []answer, in *Input) []answer {
 
 // loosen sets the step of a grant for the mode of the other layers. A grant
 // loosens only require_approval, and only if no person must review this very
-// call: because the agent requested it, because the definition is not the
-// accepted one, or because more than one approval is needed.
+// call: because the agent requested it, because the tool never runs without one,
+// because the definition is not the accepted one, or because more than one
+// approval is needed.
 func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 	asks := func(layer string) bool {
 		return slices.ContainsFunc(answers, func(a answer) bool { return a.Layer == layer && a.Said != "" })
@@ -186,6 +191,8 @@ func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 		step.Detail = "holds, and changes nothing"
 	case asks(LayerAsked):
 		step.Detail = "not asked, since the agent asked for a person"
+	case asks(LayerPerson):
+		step.Detail = "not asked, since a person approves every call of this tool"
 	case asks(LayerDrift):
 		step.Detail = "not asked, since the definition is not the accepted one"
 	case quorum > 1:

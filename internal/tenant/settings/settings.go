@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -82,6 +83,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		Risk:          t.Risk,
 		Danger:        s.danger,
 		AskedApproval: p.AskedApproval,
+		Person:        s.alwaysPerson(t.Key),
 		Drifted:       t.Drifted() && !movedDelivery(t, p.Automation),
 		Listed:        p.Listed,
 		Everybody:     s.layers.everybody,
@@ -243,6 +245,16 @@ func DeliveryTools(kind string) []string {
 		return []string{slack.ToolMessageSend, slack.ToolMessageUpdate, slack.ToolMessageEphemeral, slack.ToolViewOpen}
 	}
 	return nil
+}
+
+// alwaysPerson reports whether a person approves every call of a tool, whatever
+// the tenant allows.
+func (s *Settings) alwaysPerson(tool policy.Key) bool {
+	if !mail.AlwaysPerson(tool.Action) {
+		return false
+	}
+	of, known := s.Source(tool.Source)
+	return !known || of.Kind == catalog.KindMail
 }
 
 // movedDelivery reports whether a message of a subscription goes to a source

@@ -8,6 +8,7 @@ const layers: Record<string, string> = {
   org_default: "the organisation's mode",
   inferred_default: 'the default for what the tool can do',
   asked_approval: 'the agent',
+  always_person: 'the tool, which never runs without a person',
   drift: "the tool's definition or address",
   trust: "the employee's trust",
   scopes: "the employee's scopes",
