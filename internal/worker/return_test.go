@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
@@ -105,5 +106,37 @@ func TestADeniedReturnIsReported(t *testing.T) {
 	got := one[string](f.fixture, "SELECT message FROM tool_executions WHERE action_id = $1", id.String())
 	if want := "policy denies the call that would return the message by itself"; got != want {
 		t.Errorf("message = %q, want %q", got, want)
+	}
+}
+
+// TestNoPolicyReplacesThePerson allows everything, for everybody and for the
+// automation, and grants the tool: a person is asked about each call all the same.
+func TestNoPolicyReplacesThePerson(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	for _, automation := range []string{"", "nightly"} {
+		f.configure(func(ctx context.Context, tx pgx.Tx) error {
+			return settings.PutMode(ctx, tx, f.tenant, automation, "*", envelope.ModeAllow, "test")
+		})
+	}
+	f.configure(func(ctx context.Context, tx pgx.Tx) error {
+		s, err := settings.NewCache().Current(ctx, tx, f.tenant)
+		if err != nil {
+			return err
+		}
+		for _, tool := range []string{mail.ToolUnsubscribe, mail.ToolArchive} {
+			found, _ := s.Tool(policy.Key{Source: "mailbox", Action: tool})
+			g := settings.Grant{Tool: found.Key, Digest: found.Binding, Loose: []string{""}, By: "ada"}
+			if _, err := settings.PutGrant(ctx, tx, f.tenant, g); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	for tool, want := range map[string]envelope.Phase{mail.ToolUnsubscribe: envelope.PhasePending, mail.ToolArchive: envelope.PhaseApproved} {
+		if got := f.view(f.propose(tool, nil)).Phase; got != want {
+			t.Errorf("%s is %s, want %s", tool, got, want)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func UnsubscribeSigned(ctx context.Context, raw []byte, m *message.Message, conf
 		MaxVerifications: maxSignatures,
 	})
 	if err != nil && !errors.Is(err, dkim.ErrTooManySignatures) {
-		return false, nil //nolint:nilerr // such a message has no signatures
+		return false, nil // a message without signatures
 	}
 	covers := func(v *dkim.Verification) bool {
 		return aligned(v.Domain, from, false) && unsubscribeSigned(m, v.HeaderKeys)

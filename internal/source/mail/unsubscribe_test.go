@@ -142,7 +142,7 @@ func newListServer(t *testing.T, guard safehttp.Guard, answer http.HandlerFunc) 
 	}))
 	t.Cleanup(s.Close)
 	s.transport = guard.Transport()
-	s.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig //nolint:forcetypeassert // httptest's
+	s.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	dial := s.transport.DialContext
 	s.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if strings.HasSuffix(address, ".example:443") || address == "example.com:443" {

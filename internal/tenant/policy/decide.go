@@ -26,8 +26,6 @@ const (
 	LayerInferred = "inferred_default"
 	// LayerAsked narrows: the agent requested a person's approval.
 	LayerAsked = "asked_approval"
-	// LayerPerson narrows: the tool never runs without a person's approval.
-	LayerPerson = "always_person"
 	// LayerDrift narrows: the tool's definition is not the accepted
 	// one.
 	LayerDrift = "drift"
@@ -49,6 +47,8 @@ const (
 	LayerToken = "token_scope"
 	// LayerQuarantine narrows: the tool is new and not accepted yet.
 	LayerQuarantine = "quarantine"
+	// LayerPerson narrows: the tool never runs without a person's approval.
+	LayerPerson = "always_person"
 	// LayerGrant is last and the only layer that loosens: it allows an action
 	// that would need approval, because a person approved it in advance.
 	LayerGrant = "grant"

@@ -117,6 +117,7 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		{Layer: "user_preference"},
 		{Layer: "token_scope"},
 		{Layer: "quarantine"},
+		{Layer: "always_person"},
 		{Layer: "grant"},
 	}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {
@@ -130,7 +131,7 @@ func TestTraceNamesEveryLayer(t *testing.T) {
 		`{"layer":"trust","detail":"trusted with low"},` +
 		`{"layer":"scopes","said":"deny","detail":"missing chat:write, chat:read"},` +
 		`{"layer":"do_not_contact","said":"deny","detail":"a recipient is on the list"},` +
-		`{"layer":"arguments"},{"layer":"session_capability"},{"layer":"user_preference"},{"layer":"token_scope"},{"layer":"quarantine"},{"layer":"grant"}]`
+		`{"layer":"arguments"},{"layer":"session_capability"},{"layer":"user_preference"},{"layer":"token_scope"},{"layer":"quarantine"},{"layer":"always_person"},{"layer":"grant"}]`
 	if string(got.TraceJSON) != text {
 		t.Errorf("TraceJSON = %s, want %s", got.TraceJSON, text)
 	}
@@ -152,6 +153,29 @@ func TestOverruledLayersAreStillTraced(t *testing.T) {
 	for i, want := range []envelope.Mode{envelope.ModeAllow, envelope.ModeDeny, envelope.ModeDeny} {
 		if said := got.Trace[i].Said; said != want {
 			t.Errorf("layer %s said %q, want %q", got.Trace[i].Layer, said, want)
+		}
+	}
+}
+
+// TestNothingReplacesThePerson checks that neither modes nor a grant allow a call
+// of a tool that a person always approves, and that denials stay.
+func TestNothingReplacesThePerson(t *testing.T) {
+	t.Parallel()
+	for _, automation := range []string{"none", "allow", "require_approval", "deny"} {
+		for _, organisation := range []string{"none", "allow", "require_approval", "deny"} {
+			in := policy.Input{
+				Key: send(), Automation: rules(automation), Organisation: rules(organisation), Risk: policy.RiskRead, Grant: policy.GrantFound{ID: "g-1"},
+			}
+			without := policy.Decide(in).Mode
+			want := without
+			if want == envelope.ModeAllow {
+				want = envelope.ModeRequireApproval
+			}
+			in.Person = true
+
+			if got := policy.Decide(in); got.Mode != want || got.Trace[len(got.Trace)-1].Said != "" {
+				t.Errorf("%s, %s: Decide = %s (%s), want %s", automation, organisation, got.Mode, got.TraceJSON, want)
+			}
 		}
 	}
 }
@@ -186,8 +210,8 @@ func TestInvalidValuesAreDenied(t *testing.T) {
 			if got.Mode != envelope.ModeDeny || got.Source != test.source {
 				t.Errorf("Decide = %s from %q, want deny from %q", got.Mode, got.Source, test.source)
 			}
-			if !json.Valid(got.TraceJSON) || len(got.Trace) != 14 {
-				t.Errorf("Trace = %s, want fourteen steps", got.TraceJSON)
+			if !json.Valid(got.TraceJSON) || len(got.Trace) != 15 {
+				t.Errorf("Trace = %s, want fifteen steps", got.TraceJSON)
 			}
 		})
 	}

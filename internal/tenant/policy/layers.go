@@ -46,10 +46,6 @@ var layers = [...]layer{
 		func(all []answer, in *Input) []answer {
 			return when(all, in.AskedApproval, LayerAsked, envelope.ModeRequireApproval, "the agent asked")
 		}},
-	{LayerPerson, narrowing, "the tool, which never runs without a person", "the source", "a tool whose every call a person approves, such as one that sends mail: requires approval",
-		func(all []answer, in *Input) []answer {
-			return when(all, in.Person, LayerPerson, envelope.ModeRequireApproval, "a person approves every call of this tool")
-		}},
 	{LayerDrift, narrowing, "the tool's definition, or the address of its source, changed", "the source", "a definition, or an address of the source, that is not the accepted one: requires approval",
 		func(all []answer, in *Input) []answer {
 			return when(all, in.Drifted, LayerDrift, envelope.ModeRequireApproval, "definition is not the accepted one")
@@ -76,6 +72,10 @@ var layers = [...]layer{
 	{LayerQuarantine, narrowing, "a new tool that is not accepted yet", "the source", "a tool that nobody has accepted yet, or whose source nobody has: denied",
 		func(all []answer, in *Input) []answer {
 			return when(all, in.Quarantined, LayerQuarantine, envelope.ModeDeny, "nobody has accepted the tool, or its source")
+		}},
+	{LayerPerson, narrowing, "the tool, which never runs without a person", "the source", "a tool whose every call a person approves, such as one that sends mail: requires approval",
+		func(all []answer, in *Input) []answer {
+			return when(all, in.Person, LayerPerson, envelope.ModeRequireApproval, "a person approves every call of this tool")
 		}},
 	{LayerGrant, loosening, "a grant", "grants", "an approval in advance: allowed where approval would be required",
 		grant},
