@@ -22,7 +22,7 @@ func areas() []area {
 	return []area{
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21500},
 		{"tenants", []string{"internal/tenant"}, 14900},
-		{"sources", []string{"internal/source", "internal/connection"}, 9900},
+		{"sources", []string{"internal/source", "internal/connection"}, 10400},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 35300},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 25000},
 		{"the command line", []string{"internal/cli"}, 12500},
