@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
+	"github.com/countersign-dev/countersign/internal/action/fence/configmap"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/connection/login"
@@ -83,7 +84,13 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 		Maildir: mail.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
-	guard := fence.New(pool, fence.Config{Name: cfg.ID, Lease: cfg.Lease, Database: cfg.DatabaseID, File: cfg.StateFile, Log: log})
+	fenced := fence.Config{Name: cfg.ID, Lease: cfg.Lease, Database: cfg.DatabaseID, File: cfg.StateFile, Log: log}
+	if cfg.StateConfigMap != "" {
+		if fenced.Memory, err = configmap.InCluster(cfg.StateConfigMap); err != nil {
+			return err
+		}
+	}
+	guard := fence.New(pool, fenced)
 	if err := guard.Load(); err != nil {
 		return err
 	}

@@ -1,3 +1,6 @@
+-- name: WorkerCommitsOf :many
+SELECT c.worker, c.loop, c.seq FROM worker_commits c WHERE c.worker = ANY (@workers::uuid[]);
+
 -- name: WorkerPrune :exec
 -- Deletes processes that were not seen for 90 days, with their commits.
 WITH deleted AS (
@@ -6,12 +9,19 @@ WITH deleted AS (
 DELETE FROM worker_commits c USING deleted d WHERE c.worker = d.worker;
 
 -- name: WorkerPut :exec
--- Records a process, and the epoch that it has checked.
-INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses, ended)
+-- Records a process, and the epoch that it has checked: what it reported was of before.
+INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended)
 VALUES (@worker, @name, @epoch, @remembers, @state_file, make_interval(secs => @lease_seconds::float8), @refuses, @ended)
 ON CONFLICT ON CONSTRAINT workers_pkey
 DO UPDATE SET epoch = excluded.epoch, remembers = excluded.remembers, state_file = excluded.state_file, refuses = excluded.refuses,
-    ended = excluded.ended, seen_at = now();
+    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now();
+
+-- name: WorkerPutNoted :exec
+-- Records a process that a memory outside shows, and whose commits are missing: it counts
+-- as one that may have sent, until it reports.
+INSERT INTO workers (worker, name, epoch, remembers, state_file, lease)
+VALUES (@worker, @name, 0, false, true, make_interval(secs => @lease_seconds::float8))
+ON CONFLICT ON CONSTRAINT workers_pkey DO UPDATE SET ended = false, seen_at = now();
 
 -- name: WorkerReported :exec
 -- Records that a process has compared its commits with a held database.

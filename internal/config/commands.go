@@ -175,6 +175,8 @@ type Worker struct {
 	DatabaseID uuid.UUID
 	// StateFile is a memory outside the database; empty for none.
 	StateFile string
+	// StateConfigMap is such a memory in Kubernetes; empty for none.
+	StateConfigMap string
 }
 
 func (c *Worker) name() string { return "worker" }
@@ -203,6 +205,8 @@ func (c *Worker) variables() []variable {
 			about: "the database that this worker is for, as countersign recover prints it; it claims nothing in another one"},
 		{name: prefix + "STATE_FILE", parse: text(&c.StateFile),
 			about: "a file of this worker alone, on another disk than the database, with its last commits; it reveals a database that was restored to an earlier state"},
+		{name: prefix + "STATE_CONFIGMAP", parse: text(&c.StateConfigMap),
+			about: "the same on Kubernetes for all workers: a ConfigMap of their namespace, which their service account may get and patch"},
 	})
 }
 

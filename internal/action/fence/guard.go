@@ -24,7 +24,9 @@ type Config struct {
 	Database uuid.UUID
 	// File is the state file: a memory outside the database; empty for none.
 	File string
-	Log  *slog.Logger
+	// Memory is such a memory that all workers share; nil for none.
+	Memory Memory
+	Log    *slog.Logger
 }
 
 const (
@@ -64,6 +66,11 @@ type Guard struct {
 	told, done uuid.UUID
 	lacks      bool
 	written    memory
+	// compared is what the notes of all processes were compared with; noted is when this
+	// process wrote its own, and notedCommits what it has.
+	compared     server
+	noted        time.Time
+	notedCommits map[int16]int64
 }
 
 // New returns the Guard of a process.
@@ -139,11 +146,18 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	remembered := g.remember() // before the statement, which sees no later commits
-	r, err := postgres.InTxReturning(ctx, g.db, postgres.Worker().Alone(), func(tx pgx.Tx) (reading, error) {
-		return read(ctx, tx, remembered.Worker)
-	})
+	r, err := g.read(ctx, remembered)
 	if err != nil {
 		return "", err
+	}
+	if changed, err := g.compareNotes(ctx, r); err != nil {
+		g.close(ctx, result{reason: "unchecked", detail: err.Error()})
+		return "", err
+	} else if changed {
+		remembered = g.remember()
+		if r, err = g.read(ctx, remembered); err != nil {
+			return "", err
+		}
 	}
 	if remembered.Database != uuid.Nil && remembered.Database == r.RecoveredFrom {
 		g.forget()
@@ -166,6 +180,7 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 	switch v.step {
 	case pass:
 		g.open(r.Status)
+		g.write(ctx, remembered, r.now, false)
 		return StateOpen, g.save(remembered)
 	case confirm:
 		g.close(ctx, v)
@@ -174,6 +189,10 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 	}
 	g.close(ctx, v)
 	return StateHeld, nil
+}
+
+func (g *Guard) read(ctx context.Context, m memory) (reading, error) {
+	return postgres.InTxReturning(ctx, g.db, postgres.Worker().Alone(), func(tx pgx.Tx) (reading, error) { return read(ctx, tx, m.Worker) })
 }
 
 // change decides again, with the fence locked where it may change, and changes it. The
@@ -334,6 +353,7 @@ func (g *Guard) end(ctx context.Context) {
 		g.cfg.Log.WarnContext(ctx, "the end of the worker is not recorded", slog.Any("error", err))
 		return
 	}
+	g.write(ctx, g.remember(), g.seen, true)
 	if put := postgres.InTx(ctx, g.db, postgres.Worker(), func(tx pgx.Tx) error {
 		return g.put(ctx, tx, g.epoch.Load(), false, true, "")
 	}); err == nil {

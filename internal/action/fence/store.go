@@ -92,7 +92,7 @@ func record(ctx context.Context, tx pgx.Tx, actor envelope.Actor, database uuid.
 // put records a process.
 func (g *Guard) put(ctx context.Context, tx pgx.Tx, epoch int64, remembers, ended bool, refuses string) error {
 	return dbsqlc.New().WorkerPut(ctx, tx, &dbsqlc.WorkerPutParams{
-		Worker: g.worker, Name: g.cfg.Name, Epoch: epoch, Remembers: remembers, StateFile: g.cfg.File != "",
+		Worker: g.worker, Name: g.cfg.Name, Epoch: epoch, Remembers: remembers, StateFile: g.cfg.File != "" || g.cfg.Memory != nil,
 		LeaseSeconds: g.cfg.Lease.Seconds(), Refuses: refuses, Ended: ended,
 	})
 }
@@ -102,4 +102,29 @@ func (g *Guard) put(ctx context.Context, tx pgx.Tx, epoch int64, remembers, ende
 func (g *Guard) compare(ctx context.Context, tx pgx.Tx, leases float64) (answers, error) {
 	row, err := dbsqlc.New().WorkersConfirmed(ctx, tx, &dbsqlc.WorkersConfirmedParams{Worker: g.worker, Leases: leases})
 	return answers{row.Others, row.Awaited, row.Remembered}, err
+}
+
+// commits returns the commits of noted processes that are there.
+func commits(ctx context.Context, tx pgx.Tx, notes []note) (map[uuid.UUID]map[int16]int64, error) {
+	ids := make([]uuid.UUID, len(notes))
+	for i, n := range notes {
+		ids[i] = n.Worker
+	}
+	rows, err := dbsqlc.New().WorkerCommitsOf(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[uuid.UUID]map[int16]int64)
+	for _, c := range rows {
+		if there[c.Worker] == nil {
+			there[c.Worker] = make(map[int16]int64)
+		}
+		there[c.Worker][c.Loop] = c.Seq
+	}
+	return there, nil
+}
+
+// putNoted records a process whose commits are missing.
+func putNoted(ctx context.Context, tx pgx.Tx, n note) error {
+	return dbsqlc.New().WorkerPutNoted(ctx, tx, &dbsqlc.WorkerPutNotedParams{Worker: n.Worker, Name: n.Name, LeaseSeconds: n.Lease.Seconds()})
 }

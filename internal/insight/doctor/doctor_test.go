@@ -120,9 +120,9 @@ func TestBrokenDatabases(t *testing.T) {
 		"the server was not checked": {
 			[]string{"UPDATE fence SET state = 'open', epoch = 1, started = now() - interval '1 year'"}, doctor.CheckFence, doctor.Warning, "the server started since",
 		},
-		"no worker has a state file outside": {
+		"no worker has a memory outside": {
 			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease) VALUES (gen_random_uuid(), 'w', 1, true, false, '30 s')"},
-			doctor.CheckFence, doctor.Warning, "no worker has a state file outside",
+			doctor.CheckFence, doctor.Warning, "no worker has a memory outside",
 		},
 		"a worker refuses the database": {
 			[]string{"INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses) VALUES (gen_random_uuid(), 'w', 0, true, true, '30 s', 'another one')"},

@@ -94,8 +94,8 @@ func fenceFindings(f fenced) []Finding {
 			"Make sure that no other copy of this database is in use, then see `countersign recover`.")},
 		rule{f.State != fence.StateHeld && f.Why() != "", warn("nothing is sent: "+f.Why(),
 			"Start the workers that ran here before. This ends within two leases, or the database is held.")},
-		rule{f.Running > 0 && f.Remembering == 0, warn("no worker has a state file outside the database: a disk that was set back, or a base backup that was started while all workers were stopped, goes unnoticed",
-			"Set COUNTERSIGN_STATE_FILE of at least one worker to a file on another disk than the database's.")},
+		rule{f.Running > 0 && f.Remembering == 0, warn("no worker has a memory outside the database: a disk that was set back, or a base backup that was started while all workers were stopped, goes unnoticed",
+			"Set COUNTERSIGN_STATE_FILE of at least one worker to a file on another disk than the database's; on Kubernetes, add the component memory.")},
 		rule{f.Lost > 0, warn(fmt.Sprintf("%d calls were made whose actions the database lost", f.Lost),
 			"They are in the table lost_calls; an action with the same external_id is not sent again.")},
 	)

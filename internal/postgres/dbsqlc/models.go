@@ -41,3 +41,9 @@ type Votes struct {
 	ApprovalDigest []byte
 	At             time.Time
 }
+
+type WorkerCommits struct {
+	Worker uuid.UUID
+	Loop   int16
+	Seq    int64
+}

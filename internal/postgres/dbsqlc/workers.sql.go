@@ -11,6 +11,30 @@ import (
 	"github.com/google/uuid"
 )
 
+const workerCommitsOf = `-- name: WorkerCommitsOf :many
+SELECT c.worker, c.loop, c.seq FROM worker_commits c WHERE c.worker = ANY ($1::uuid[])
+`
+
+func (q *Queries) WorkerCommitsOf(ctx context.Context, db DBTX, workers []uuid.UUID) ([]WorkerCommits, error) {
+	rows, err := db.Query(ctx, workerCommitsOf, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WorkerCommits{}
+	for rows.Next() {
+		var i WorkerCommits
+		if err := rows.Scan(&i.Worker, &i.Loop, &i.Seq); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const workerPrune = `-- name: WorkerPrune :exec
 WITH deleted AS (
     DELETE FROM workers w WHERE w.seen_at < now() - interval '90 days' RETURNING w.worker
@@ -25,11 +49,11 @@ func (q *Queries) WorkerPrune(ctx context.Context, db DBTX) error {
 }
 
 const workerPut = `-- name: WorkerPut :exec
-INSERT INTO workers (worker, name, epoch, remembers, state_file, lease, refuses, ended)
+INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended)
 VALUES ($1, $2, $3, $4, $5, make_interval(secs => $6::float8), $7, $8)
 ON CONFLICT ON CONSTRAINT workers_pkey
 DO UPDATE SET epoch = excluded.epoch, remembers = excluded.remembers, state_file = excluded.state_file, refuses = excluded.refuses,
-    ended = excluded.ended, seen_at = now()
+    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now()
 `
 
 type WorkerPutParams struct {
@@ -43,7 +67,7 @@ type WorkerPutParams struct {
 	Ended        bool
 }
 
-// Records a process, and the epoch that it has checked.
+// Records a process, and the epoch that it has checked: what it reported was of before.
 func (q *Queries) WorkerPut(ctx context.Context, db DBTX, arg *WorkerPutParams) error {
 	_, err := db.Exec(ctx, workerPut,
 		arg.Worker,
@@ -55,6 +79,25 @@ func (q *Queries) WorkerPut(ctx context.Context, db DBTX, arg *WorkerPutParams) 
 		arg.Refuses,
 		arg.Ended,
 	)
+	return err
+}
+
+const workerPutNoted = `-- name: WorkerPutNoted :exec
+INSERT INTO workers (worker, name, epoch, remembers, state_file, lease)
+VALUES ($1, $2, 0, false, true, make_interval(secs => $3::float8))
+ON CONFLICT ON CONSTRAINT workers_pkey DO UPDATE SET ended = false, seen_at = now()
+`
+
+type WorkerPutNotedParams struct {
+	Worker       uuid.UUID
+	Name         string
+	LeaseSeconds float64
+}
+
+// Records a process that a memory outside shows, and whose commits are missing: it counts
+// as one that may have sent, until it reports.
+func (q *Queries) WorkerPutNoted(ctx context.Context, db DBTX, arg *WorkerPutNotedParams) error {
+	_, err := db.Exec(ctx, workerPutNoted, arg.Worker, arg.Name, arg.LeaseSeconds)
 	return err
 }
 
