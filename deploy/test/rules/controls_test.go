@@ -105,6 +105,7 @@ func controls() map[string][]renderedtest.Control {
 		},
 		"containers are confined": {
 			on(api, `[{"op": "remove", "path": "/spec/template/spec/automountServiceAccountToken"}]`, "gets a token"),
+			on(api, `[{"op": "add", "path": "/spec/template/spec/volumes", "value": [{"name": "account", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}]`, "gets a token"),
 			on(api, `[{"op": "replace", "path": "/spec/template/spec/enableServiceLinks", "value": true}]`, "variables of every Service"),
 			on(worker, `[{"op": "remove", "path": "/spec/template/spec/containers/0/securityContext/readOnlyRootFilesystem"}]`, "can write its root"),
 			on(worker, `[{"op": "remove", "path": "/spec/template/spec/containers/0/resources/limits"}]`, "no limit of memory"),

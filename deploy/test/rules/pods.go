@@ -35,13 +35,21 @@ func restricted(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// confined checks the rules beyond restricted: no token of Kubernetes, a
-// read-only root file system, and bounded resources.
+// confined checks the rules beyond restricted: no token of Kubernetes, except for the
+// memory of workers, a read-only root file system, and bounded resources.
 func confined(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, w := range t.Workloads() {
 		if token := w.Template.Spec.AutomountServiceAccountToken; token == nil || *token {
 			broken = append(broken, fmt.Sprintf("%s gets a token of Kubernetes", w))
+		}
+		for _, v := range w.Template.Spec.Volumes {
+			if v.Projected == nil || w.Component == "worker" {
+				continue
+			}
+			if slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+				broken = append(broken, fmt.Sprintf("%s gets a token of Kubernetes", w))
+			}
 		}
 		if w.Template.Spec.EnableServiceLinks == nil || *w.Template.Spec.EnableServiceLinks {
 			broken = append(broken, fmt.Sprintf("%s gets variables of every Service", w))

@@ -13,11 +13,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 const (
@@ -54,11 +57,14 @@ func Open(server, account, name string) (*Store, error) {
 	if !roots.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("invalid certificate of the Kubernetes API in %s", account)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	// The cluster's certificate names the server, wherever its network is.
+	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	transport := safehttp.Guard{Networks: everywhere}.Transport()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	return &Store{
 		url:    server + "/api/v1/namespaces/" + url.PathEscape(strings.TrimSpace(string(namespace))) + "/configmaps/" + url.PathEscape(name),
 		token:  filepath.Join(account, "token"),
-		client: &http.Client{Transport: transport, Timeout: timeout},
+		client: safehttp.NewClient(safehttp.LimitBodies(transport, mostBytes), timeout),
 	}, nil
 }
 
@@ -102,8 +108,8 @@ func (s *Store) do(ctx context.Context, method string, body []byte, into any) er
 	if err != nil {
 		return fmt.Errorf("the Kubernetes API does not answer: %w", err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing is written
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostBytes))
+	defer func() { _ = answer.Body.Close() }() // it was read
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return fmt.Errorf("the Kubernetes API does not answer: %w", err)
 	}
