@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,20 +54,25 @@ func measureHTTP(ctx context.Context, s *suite) error {
 		return h.withAPI(ctx, func(api *process.API, token string) error {
 			s.rep.note("load before: %s", machine.Load())
 			caller := &restCaller{base: api.Base, token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: proposers}}}
-			if err := proposeSingly(ctx, s, h.pool, caller); err != nil {
+			if err := s.part("proposals", func() error { return proposeSingly(ctx, s, h.pool, caller) }); err != nil {
 				return err
 			}
 			return h.whileFleet(ctx, peerWorkers, func() error {
-				for _, measure := range []func() error{
-					func() error { return untilNone(ctx, h.pool, outboxLeft) },
-					func() error { return caller.waits(ctx, s.rep) },
-					func() error { return caller.decisions(ctx, h, s.rep, called) },
-					func() error { return callTools(ctx, s.rep, server.URL, api.Base, token) },
-					func() error { return callInSessions(ctx, s.rep, api.Base, token) },
-					func() error { return caller.reads(ctx, s.rep) },
-					func() error { return caller.idle(ctx, h, s.rep, api) },
+				if err := untilNone(ctx, h.pool, outboxLeft); err != nil {
+					return err
+				}
+				for _, part := range []struct {
+					name    string
+					measure func() error
+				}{
+					{"waits", func() error { return caller.waits(ctx, s.rep) }},
+					{"decisions", func() error { return caller.decisions(ctx, h, s.rep, called) }},
+					{"calls", func() error { return callTools(ctx, s, h, api, server.URL, token) }},
+					{"sessions", func() error { return callInSessions(ctx, s.rep, api.Base, token) }},
+					{"reads", func() error { return caller.reads(ctx, s.rep) }},
+					{"idle", func() error { return caller.idle(ctx, h, s.rep, api) }},
 				} {
-					if err := measure(); err != nil {
+					if err := s.part(part.name, part.measure); err != nil {
 						return err
 					}
 				}
@@ -210,34 +216,75 @@ func bareHandler(ctx context.Context, pool *pgxpool.Pool) (*httptest.Server, err
 	})), nil
 }
 
-// callTools measures calls through /mcp and straight to the tool's server.
-func callTools(ctx context.Context, rep *report, direct, base, token string) error {
-	through := make(map[string][2][]float64)
-	rates := make(map[string]float64)
-	for name, to := range map[string]struct{ url, tool string }{"direct": {direct, "slow"}, "front": {base + "/mcp", "slow__slow"}} {
-		sessions, done, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: to.url, HTTPClient: bearer(token)})
-		defer done()
-		if err != nil {
-			return err
-		}
-		call := callTool(sessions, to.tool)
-		one, _, err := several(ctx, 1, singly, call)
-		if err != nil {
-			return err
-		}
-		many, rate, err := several(ctx, agents, together, call)
-		if err != nil {
-			return err
-		}
-		through[name], rates[name] = [2][]float64{one, many}, rate
+// part makes a measurement of the run http, unless -only names others.
+func (s *suite) part(name string, measure func() error) error {
+	if s.only != "" && !slices.Contains(strings.Split(s.only, ","), name) {
+		return nil
 	}
-	front, straight := through["front"], through["direct"]
-	rep.aimed("MCP call over a direct one, p50", "ms", quantile(front[0], 50)-quantile(straight[0], 50), 10,
-		map[string]float64{"front_ms": quantile(front[0], 50), "direct_ms": quantile(straight[0], 50)})
-	rep.aimed("MCP call, one at a time, p99", "ms", quantile(front[0], 99), 20, map[string]float64{"direct_ms": quantile(straight[0], 99)})
-	rep.aimed(strconv.Itoa(agents)+" MCP calls in flight, p50", "ms", quantile(front[1], 50), 15, map[string]float64{"direct_ms": quantile(straight[1], 50)})
-	rep.against("direct", strconv.Itoa(agents)+" MCP calls in flight", "/s", []float64{rates["front"]}, []float64{rates["direct"]}, nil)
+	return measure()
+}
+
+// callTools measures calls through /mcp and straight to the tool's server, with
+// several in flight in turn, in every round.
+func callTools(ctx context.Context, s *suite, h *environment, api *process.API, direct, token string) error {
+	straight, done, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: direct, HTTPClient: bearer(token)})
+	defer done()
+	if err != nil {
+		return err
+	}
+	front, close, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: api.Base + "/mcp", HTTPClient: bearer(token)})
+	defer close()
+	if err != nil {
+		return err
+	}
+	peers, ours := callTool(straight, "slow"), callTool(front, "slow__slow")
+	one, _, err := several(ctx, 1, singly, ours)
+	if err != nil {
+		return err
+	}
+	peer, _, err := several(ctx, 1, singly, peers)
+	if err != nil {
+		return err
+	}
+	s.rep.aimed("MCP call over a direct one, p50", "ms", quantile(one, 50)-quantile(peer, 50), 10,
+		map[string]float64{"front_ms": quantile(one, 50), "direct_ms": quantile(peer, 50)})
+	s.rep.aimed("MCP call, one at a time, p99", "ms", quantile(one, 99), 20, map[string]float64{"direct_ms": quantile(peer, 99)})
+	var our, their, p50 []float64
+	for round := range max(1, s.rounds) {
+		_, rate, err := several(ctx, agents, together, peers)
+		if err != nil {
+			return err
+		}
+		their = append(their, rate)
+		before, err := h.spent(ctx, api)
+		if err != nil {
+			return err
+		}
+		took, rate, err := several(ctx, agents, together, ours)
+		if err != nil {
+			return err
+		}
+		after, err := h.spent(ctx, api)
+		if err != nil {
+			return err
+		}
+		our, p50 = append(our, rate), append(p50, quantile(took, 50))
+		s.rep.note("round %d: %.0f/s, p50 %.1f ms; a call's processor time in ms: API %.2f, this process %.2f, PostgreSQL %.2f", round+1, rate,
+			quantile(took, 50), perMessage(after[0]-before[0], together), perMessage(after[1]-before[1], together), perMessage(after[2]-before[2], together))
+	}
+	s.rep.aimed(strconv.Itoa(agents)+" MCP calls in flight, p50", "ms", median(p50), 15, nil)
+	s.rep.against("direct", strconv.Itoa(agents)+" MCP calls in flight", "/s", our, their, nil)
 	return nil
+}
+
+// spent returns the processor time that the API, this process and PostgreSQL have used.
+func (h *environment) spent(ctx context.Context, api *process.API) (used [3]time.Duration, err error) {
+	var backend int
+	err = h.pool.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&backend)
+	for i, pid := range []int{api.Child.PID(), os.Getpid(), process.Parent(backend)} {
+		used[i] = process.TreeTime(pid)
+	}
+	return used, err
 }
 
 // connect opens n sessions of MCP, each with a client of its own. done closes them,

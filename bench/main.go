@@ -101,6 +101,7 @@ type options struct {
 	n       int
 	rounds  int
 	pairs   int
+	only    string
 	against string
 	length  time.Duration
 	past    int
@@ -175,6 +176,7 @@ func parse(args []string) (options, error) {
 	what := fs.String("run", "burn,once,sustained,submit,processes,latency", "what to measure, with commas between")
 	fs.IntVar(&o.n, "n", 200_000, "envelopes and jobs of a burn-down")
 	fs.IntVar(&o.rounds, "rounds", 5, "rounds, each of the peer and then of ours")
+	fs.StringVar(&o.only, "only", "", "`parts` of the run http, with commas between: proposals, waits, decisions, calls, sessions, reads, idle; all by default")
 	fs.IntVar(&o.pairs, "pairs", 9, "pairs of the run cpu, 6 at least")
 	fs.StringVar(&o.against, "against", "", "`build` that the run cpu compares with instead of River: a revision of git, or a folder with a checkout")
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
