@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -341,5 +342,27 @@ func TestReadingByIDTouchesNoOtherAction(t *testing.T) {
 
 	if after-before > 5 {
 		t.Errorf("reading one action fetched %d rows of actions", after-before)
+	}
+}
+
+// TestViewReadsItsOwnBucket holds that the view looks up an action's bucket by its
+// key, and does not read the tenant's other buckets.
+func TestViewReadsItsOwnBucket(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	id := fx.Queue(envelope.EffectKeyed, 1)[0]
+	var plan []string
+
+	fx.As(postgres.API(fx.Tenant).Planned(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), "EXPLAIN SELECT v.waits_for FROM envelopes v WHERE v.tenant_id = $1 AND v.action_id = $2 LIMIT 1", fx.Tenant.String(), id.String())
+		if err != nil {
+			return err
+		}
+		plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "using buckets_pkey on buckets") {
+		t.Errorf("the bucket is not looked up by its key:\n%s", text)
 	}
 }
