@@ -163,7 +163,7 @@ func TestChannelsThatShowMail(t *testing.T) {
 	if v := y.view(forged); strings.Contains(string(v.Envelope.Result.Output), canary) {
 		t.Errorf("the forged message led to %s", v.Envelope.Result.Output)
 	}
-	rows, err := y.db.Query(t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	rows, _ := y.db.Query(t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'countersign_data' AND c.relkind = 'r' AND c.relname NOT LIKE 'triage\_%'`)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(tables) < 30 {

@@ -160,7 +160,7 @@ func (f *tenantFixture) leaksNoMail() {
 		f.t.Error("the log holds text of mail")
 	}
 	err := postgres.InTx(f.t.Context(), f.db, postgres.Admin(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(f.t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		rows, _ := tx.Query(f.t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE n.nspname = 'countersign_data' AND c.relkind = 'r' AND c.relname NOT LIKE 'triage\_%' ORDER BY c.relname`)
 		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
