@@ -287,7 +287,7 @@ UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = @tenant_id AND m
 -- left its folders, the move that would explain it, and the copies that its
 -- decision joins.
 SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
-    coalesce(d.judged, '{}')::text[] AS judged,
+    coalesce(d.judged, '{}')::text[] AS judged, m.undone,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
@@ -372,13 +372,14 @@ WHERE s.tenant_id = @tenant_id AND s.account_id = o.account_id AND s.address = o
 UPDATE triage_proposals p
 SET outcome_due = false
 FROM (
-    SELECT n.external_id FROM triage_proposals n
+    SELECT n.external_id, m.undone FROM triage_proposals n
+    JOIN triage_messages m ON m.tenant_id = n.tenant_id AND m.message_id = n.message_id
     WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.outcome_due
     LIMIT @most::bigint
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF n SKIP LOCKED
 ) n
 WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id
-RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts;
+RETURNING p.external_id, p.message_id, p.action, p.outcome::text AS outcome, p.parts, n.undone;
 
 -- name: TriageProposalsRepeat :many
 -- Stores proposals again, under another name, that expired without a decision:

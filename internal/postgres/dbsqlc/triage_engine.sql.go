@@ -971,7 +971,7 @@ func (q *Queries) TriageMessagesInsert(ctx context.Context, db DBTX, arg *Triage
 
 const triageMessagesKnown = `-- name: TriageMessagesKnown :many
 SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
-    coalesce(d.judged, '{}')::text[] AS judged,
+    coalesce(d.judged, '{}')::text[] AS judged, m.undone,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
@@ -992,6 +992,7 @@ type TriageMessagesKnownRow struct {
 	Identity  []byte
 	Left      bool
 	Judged    []string
+	Undone    []string
 	Moved     []string
 }
 
@@ -1012,6 +1013,7 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 			&i.Identity,
 			&i.Left,
 			&i.Judged,
+			&i.Undone,
 			&i.Moved,
 		); err != nil {
 			return nil, err
@@ -1195,13 +1197,14 @@ const triageOutcomesTake = `-- name: TriageOutcomesTake :many
 UPDATE triage_proposals p
 SET outcome_due = false
 FROM (
-    SELECT n.external_id FROM triage_proposals n
+    SELECT n.external_id, m.undone FROM triage_proposals n
+    JOIN triage_messages m ON m.tenant_id = n.tenant_id AND m.message_id = n.message_id
     WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.outcome_due
     LIMIT $3::bigint
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF n SKIP LOCKED
 ) n
 WHERE p.tenant_id = $1 AND p.external_id = n.external_id
-RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts
+RETURNING p.external_id, p.message_id, p.action, p.outcome::text AS outcome, p.parts, n.undone
 `
 
 type TriageOutcomesTakeParams struct {
@@ -1213,8 +1216,10 @@ type TriageOutcomesTakeParams struct {
 type TriageOutcomesTakeRow struct {
 	ExternalID string
 	MessageID  uuid.UUID
+	Action     string
 	Outcome    string
 	Parts      []byte
+	Undone     []string
 }
 
 // People's decisions about proposals since the last time. FOR UPDATE SKIP
@@ -1231,8 +1236,10 @@ func (q *Queries) TriageOutcomesTake(ctx context.Context, db DBTX, arg *TriageOu
 		if err := rows.Scan(
 			&i.ExternalID,
 			&i.MessageID,
+			&i.Action,
 			&i.Outcome,
 			&i.Parts,
+			&i.Undone,
 		); err != nil {
 			return nil, err
 		}

@@ -182,6 +182,42 @@ func TestOutcomesOfProposalsAreRecorded(t *testing.T) {
 	}
 }
 
+// TestRevertedMoveCountsOnce has a move reverted, which triage learns from the
+// reversal and from the mailbox, in either order.
+func TestRevertedMoveCountsOnce(t *testing.T) {
+	t.Parallel()
+	for name, reversalFirst := range map[string]bool{"reversal first": true, "mailbox first": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.known()
+			path := f.deliver("", newsletter("n@x").raw())
+			f.once()
+			f.exec("DELETE FROM triage_proposals")
+			f.proposed("n@x", "archive", `[{"action":"archive"}]`)
+			action := f.acts("n@x")
+			path = f.move(path, "Archive")
+			f.once()
+
+			for _, first := range []bool{true, false} {
+				if first == reversalFirst {
+					f.action(uuid.Must(uuid.NewV7()), "revert:"+action.String()+":001")
+				} else {
+					f.move(path, "")
+				}
+				f.once()
+			}
+
+			if got := one[int](f, "SELECT refused FROM triage_senders WHERE address = 'news@garden-weekly.example'"); got != 1 {
+				t.Errorf("%d refusals count against the sender, want 1", got)
+			}
+			if got := one[string](f, "SELECT undone::text FROM triage_messages"); got != "{archive}" {
+				t.Errorf("undone = %s, want {archive}", got)
+			}
+		})
+	}
+}
+
 // TestOwnersQuestionWaitsForAnAnswer has a machine answer the owner's question,
 // and then a person.
 func TestOwnersQuestionWaitsForAnAnswer(t *testing.T) {

@@ -46,8 +46,9 @@ type chunk struct {
 	proposals []proposalRow
 	touched   []touchedRow
 	// restored are messages found again in a folder that they were moved out
-	// of, and brought are those of them that the owner moved back.
-	restored, brought []uuid.UUID
+	// of, and brought are those of them that the owner moved back. refusedNow are
+	// those of brought whose moves nobody has reverted, which counted already.
+	restored, brought, refusedNow []uuid.UUID
 	// narrowed are messages of which a copy allows less than was proposed.
 	narrowed []uuid.UUID
 	proposed int
@@ -60,6 +61,8 @@ type knownMessage struct {
 	// messages to, and moved holds the actions that proposed such moves.
 	left  bool
 	moved []string
+	// undone are the actions of triage that were reversed.
+	undone []string
 	// judged are the copies that its decision joins, or empty.
 	judged []string
 }
@@ -67,7 +70,7 @@ type knownMessage struct {
 // store decides the new messages of the chunk and writes everything.
 func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 	// A retried transaction starts over.
-	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil
+	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.refusedNow, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
 	for i := range c.mails {
 		m := &c.mails[i]
@@ -148,6 +151,9 @@ func (c *chunk) addLocation(m *mail, known knownMessage) {
 		if len(known.moved) > 0 {
 			c.touched = append(c.touched, touchedRow{Message: known.id, Touched: true, Undone: known.moved})
 			c.brought = append(c.brought, known.id)
+			if slices.ContainsFunc(known.moved, func(action string) bool { return !slices.Contains(known.undone, action) }) {
+				c.refusedNow = append(c.refusedNow, known.id)
+			}
 		}
 		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id}
 	}

@@ -151,7 +151,7 @@ func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
 	rows, err := dbsqlc.New().TriageMessagesKnown(ctx, tx, &dbsqlc.TriageMessagesKnownParams{TenantID: c.lease.Tenant, AccountID: c.lease.Account.ID, Identities: identities})
 	c.known = make(map[string]knownMessage, len(rows))
 	for _, r := range rows {
-		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, left: r.Left, moved: r.Moved, judged: r.Judged}
+		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, left: r.Left, moved: r.Moved, undone: r.Undone, judged: r.Judged}
 	}
 	if err != nil {
 		return err

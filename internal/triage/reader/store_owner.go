@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -77,7 +78,11 @@ func takeOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run) (o o
 		case outcomeApproved:
 			counts = append(counts, outcomeRow{Message: row.MessageID, Accepted: 1})
 		case outcomeDenied, outcomeUndone, outcomeReverted:
-			counts = append(counts, outcomeRow{Message: row.MessageID, Refused: 1})
+			// A move that the owner reversed in the mailbox counted already.
+			brought := row.Outcome == outcomeReverted && slices.Contains([]decide.Action{decide.Archive, decide.Quarantine}, decide.Action(row.Action)) && slices.Contains(row.Undone, row.Action)
+			if !brought {
+				counts = append(counts, outcomeRow{Message: row.MessageID, Refused: 1})
+			}
 			var parts []plan.Part
 			if err := json.Unmarshal(row.Parts, &parts); err != nil {
 				return o, err

@@ -241,8 +241,8 @@ func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	refused := make([]outcomeRow, len(c.brought))
-	for i, id := range c.brought {
+	refused := make([]outcomeRow, len(c.refusedNow))
+	for i, id := range c.refusedNow {
 		refused[i] = outcomeRow{Message: id, Refused: 1}
 	}
 	return errors.Join(touch(ctx, tx, c.lease, c.touched), countOutcomes(ctx, tx, c.lease, refused))
