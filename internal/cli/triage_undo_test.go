@@ -83,6 +83,10 @@ func TestTriageUndo(t *testing.T) {
 	if n := reversals(); n != 0 || !strings.Contains(shown.out, run) || !strings.Contains(dry.err, "Nothing was changed. 3 would be undone") {
 		t.Errorf("a dry run proposed %d reversals: %s\nruns: %s", n, dry.err, shown.out)
 	}
+	waits := decode[undoReport](t, m.run(command.ExitOK, "triage", "undo", "--run", run, "--dry-run", "--json").out)
+	if diff := cmp.Diff(map[string]int{"would_restore": 3}, waits.Counts); diff != "" || !waits.DryRun {
+		t.Errorf("a dry run (-want +got):\n%s", diff)
+	}
 	first := m.run(command.ExitAction, "triage", "undo", "--run", run)
 	again := decode[undoReport](t, m.run(command.ExitAction, "triage", "undo", "--account", "work", "--since", "1h", "--json").out)
 

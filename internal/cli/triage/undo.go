@@ -75,7 +75,9 @@ const (
 	outcomeFailed    = "failed"
 	outcomeRefused   = "refused"
 	outcomeDenied    = "denied"
-	outcomeWould     = "would_restore"
+	// The outcomes of a dry run.
+	outcomeWould         = "would_restore"
+	outcomeWouldWithdraw = "would_withdraw"
 )
 
 // undone is the outcome of the undo of one action.
@@ -122,7 +124,7 @@ func (u *undoing) run(ctx context.Context, in wire.TriageUndoRequest) error {
 	}
 	for _, it := range u.report.Items {
 		switch it.Outcome {
-		case outcomeRestored, outcomeWithdrawn, outcomeWould, outcomePending:
+		case outcomeRestored, outcomeWithdrawn, outcomeWould, outcomeWouldWithdraw, outcomePending:
 		default:
 			return command.ErrAction
 		}
@@ -196,6 +198,8 @@ func (u *undoing) request(ctx context.Context, in wire.TriageUndoRequest) (wire.
 			wire.ResultRefused: outcomeRefused, wire.ResultDenied: outcomeDenied, wire.ResultWithdrawn: outcomeWithdrawn,
 		}[it.Result]}
 		switch {
+		case u.dryRun && it.Result == wire.ResultWithdrawn:
+			row.Outcome = outcomeWouldWithdraw
 		case row.Outcome != "":
 		case u.dryRun && it.Result != wire.ResultKnown:
 			row.Outcome = outcomeWould
@@ -308,8 +312,11 @@ func (u *undoing) show() error {
 	}
 	if u.dryRun {
 		a.Note("\nNothing was changed. %d would be undone, %d cannot be; a message that was changed since is left as it is.",
-			counts[outcomeWould]+counts[outcomeWithdrawn], counts[outcomeRefused]+counts[outcomeDenied])
+			counts[outcomeWould]+counts[outcomeWouldWithdraw], counts[outcomeRefused]+counts[outcomeDenied])
 		return nil
+	}
+	if u.report.Stopped {
+		a.Note("\nStopped; run the command again to continue.")
 	}
 	a.Note("\n%d restored, %d withdrawn before they were sent, %d left because the message was changed since, %d not undone.",
 		counts[outcomeRestored], counts[outcomeWithdrawn], counts[outcomeLeft], len(u.report.Items)-counts[outcomeRestored]-counts[outcomeWithdrawn]-counts[outcomeLeft])
