@@ -160,10 +160,12 @@ func (c *Client) FinishSourceLogin(ctx context.Context, id string, in wire.Sourc
 	return post[wire.FinishedSourceLogin](ctx, c, sourcePath(id)+"/login/finish", in)
 }
 
-// RemoveSourceLogin deletes the tokens of a source; its calls are then made without
-// one.
-func (c *Client) RemoveSourceLogin(ctx context.Context, id string) error {
-	return c.tell(ctx, http.MethodDelete, sourcePath(id)+"/login", nil, nil)
+// RemoveSourceLogin deletes the tokens of a source, and revokes them at its
+// authorization server; calls are then made without one.
+func (c *Client) RemoveSourceLogin(ctx context.Context, id string) (wire.RemovedSourceLogin, error) {
+	var removed wire.RemovedSourceLogin
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: sourcePath(id) + "/login"}, &removed)
+	return removed, err
 }
 
 func sourcePath(id string) string { return sourcesPath + "/" + url.PathEscape(id) }

@@ -223,6 +223,19 @@ type FinishedSourceLogin struct {
 	WaitSeconds float64 `json:"wait_seconds"`
 }
 
+// Results of the revocation of a login's tokens.
+const (
+	RevocationDone        = "done"
+	RevocationUnsupported = "unsupported"
+	RevocationFailed      = "failed"
+)
+
+// RemovedSourceLogin reports whether the authorization server revoked the tokens of a
+// removed login.
+type RemovedSourceLogin struct {
+	Revocation string `json:"revocation"`
+}
+
 // DeniedTools are the tools of a source that are denied because their risk is
 // danger and the tenant denies that if no mode is set.
 type DeniedTools struct {

@@ -17,8 +17,8 @@ WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id AND l.version = @ver
     AND (l.renewing_until IS NULL OR l.renewing_until < now())
 RETURNING l.secret;
 
--- name: SourceLoginDelete :execrows
-DELETE FROM source_logins l WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id;
+-- name: SourceLoginDelete :one
+DELETE FROM source_logins l WHERE l.tenant_id = @tenant_id AND l.source_id = @source_id RETURNING l.secret;
 
 -- name: SourceLoginDue :many
 -- Logins of any tenant whose token is to be renewed.

@@ -29,7 +29,10 @@ func TestCallsWaitForALostLogin(t *testing.T) {
 	if v := y.view(ids[0]); v.WaitsFor != preflight.CodeLoginLost || len(y.history(ids[0])) != 0 {
 		t.Errorf("it waits for %q after the attempts %q", v.WaitsFor, y.history(ids[0]))
 	}
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return login.Remove(ctx, tx, y.tenant, "fake", true) })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := login.Remove(ctx, tx, y.tenant, "fake", true)
+		return err
+	})
 	if err := background.Sweep(t.Context(), y.db, p.Poll); err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,22 @@ func sourceLogin(a *command.App) *cobra.Command {
 	return cmd
 }
 
+func sourceLogout(a *command.App) *cobra.Command {
+	return command.New(a, "logout ID", command.Arguments(1, 1, "the source's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		removed, err := c.RemoveSourceLogin(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		switch removed.Revocation {
+		case wire.RevocationFailed:
+			a.Note("The authorization server did not revoke the tokens: revoke them there.")
+		case wire.RevocationUnsupported:
+			a.Note("The authorization server cannot revoke tokens; they are valid until they end.")
+		}
+		return a.Result(removed, "removed the login of source %s\n", command.Line(args[0]))
+	})
+}
+
 // readLine reads a line that a person pastes.
 func readLine(from io.Reader) (string, error) {
 	text, err := bufio.NewReader(from).ReadString('\n')

@@ -24,7 +24,7 @@ func Sources(a *command.App) *cobra.Command {
 		},
 	}, (*client.Client).Sources),
 		sourceShow(a), sourceSet(a), sourceAccept(a), sourceRefresh(a), sourceLogin(a),
-		command.NewChange(a, "logout ID", "the source's id", "removed the login of source %s", (*client.Client).RemoveSourceLogin),
+		sourceLogout(a),
 		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}
 	return cmd

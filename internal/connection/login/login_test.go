@@ -28,6 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mcp"
+	"github.com/countersign-dev/countersign/internal/source/oauth"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -47,6 +48,8 @@ type server struct {
 	code  string
 	// before runs once, before the next answer to a request for tokens.
 	before func()
+	// revoked are the tokens that were revoked.
+	revoked []string
 	// approved is set when a person entered the code of the device.
 	approved bool
 }
@@ -69,7 +72,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	case "/.well-known/oauth-authorization-server":
 		write(200, map[string]any{
 			"issuer": s.URL, "authorization_endpoint": s.URL + "/a", "token_endpoint": s.URL + "/t", "registration_endpoint": s.URL + "/r",
-			"device_authorization_endpoint": s.URL + "/d", "code_challenge_methods_supported": []string{"S256"},
+			"revocation_endpoint": s.URL + "/v", "device_authorization_endpoint": s.URL + "/d", "code_challenge_methods_supported": []string{"S256"},
 		})
 	case "/r":
 		s.mu.Lock()
@@ -78,6 +81,14 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 		write(201, map[string]any{"client_id": fmt.Sprintf("client-%d", s.registrations), "client_secret": "CANARY-secret", "token_endpoint_auth_method": "client_secret_post"})
 	case "/d":
 		write(200, map[string]any{"device_code": "CANARY-device", "user_code": "WDJB-MJHT", "verification_uri": s.URL + "/enter", "expires_in": 600, "interval": 1})
+	case "/v":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.fails != 0 {
+			write(s.fails, map[string]any{"error": s.code})
+			return
+		}
+		s.revoked = append(s.revoked, r.FormValue("token_type_hint")+" "+r.FormValue("token")+" of "+r.FormValue("client_id"))
 	case "/t":
 		s.token(w, r, write)
 	default:
@@ -550,6 +561,41 @@ func TestALoginThatLacksScopes(t *testing.T) {
 	if f.src.WaitsForLogin("find") {
 		t.Error("a call that may fail waits")
 	}
+}
+
+// TestARemovedLoginIsRevoked revokes both tokens at the authorization server. A failure
+// of that does not keep the login.
+func TestARemovedLoginIsRevoked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.logIn()
+
+	if done, err := removed(f); !done || err != nil {
+		t.Errorf("Revoke() = %t, %v", done, err)
+	}
+	want := "refresh_token CANARY-refresh-1 of client-1, access_token CANARY-access-1 of client-1"
+	if got := strings.Join(f.server.revoked, ", "); got != want {
+		t.Errorf("revoked %s, want %s", got, want)
+	}
+	f.logIn()
+	f.server.set(func() { f.server.fails, f.server.code = 503, "temporarily_unavailable" })
+	if done, err := removed(f); !done || !errors.Is(err, oauth.ErrUnavailable) {
+		t.Errorf("Revoke() = %t, %v of a server that is down", done, err)
+	}
+}
+
+// removed removes the login, and revokes it.
+func removed(f *fixture) (done bool, err error) {
+	f.t.Helper()
+	var secret []byte
+	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		secret, err = login.Remove(ctx, tx, f.tenant, f.src.ID, true)
+		return err
+	})
+	if f.count("source_logins") != 0 {
+		f.t.Error("the login is kept")
+	}
+	return f.process().Revoke(f.t.Context(), f.tenant, f.src.ID, secret)
 }
 
 // reload reads the source.

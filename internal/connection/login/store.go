@@ -124,13 +124,26 @@ func (l *Logins) Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m
 }
 
 // Remove removes the login of a source, if it has one. Without accepted the source
-// is in quarantine afterwards.
-func Remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, accepted bool) error {
-	n, err := dbsqlc.New().SourceLoginDelete(ctx, tx, &dbsqlc.SourceLoginDeleteParams{TenantID: tenant, SourceID: source})
-	if err != nil || n == 0 {
-		return err
+// is in quarantine afterwards. It returns the encrypted login for Revoke.
+func Remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, accepted bool) ([]byte, error) {
+	secret, err := dbsqlc.New().SourceLoginDelete(ctx, tx, &dbsqlc.SourceLoginDeleteParams{TenantID: tenant, SourceID: source})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
 	}
-	return changed(ctx, tx, tenant, source, accepted)
+	if err != nil {
+		return nil, err
+	}
+	return secret, changed(ctx, tx, tenant, source, accepted)
+}
+
+// Revoke revokes the tokens of a removed login at its authorization server. It returns
+// false if the server cannot revoke tokens.
+func (l *Logins) Revoke(ctx context.Context, tenant envelope.TenantID, source string, secret []byte) (bool, error) {
+	var s stored
+	if err := l.decrypt(tenant, contextTokens+source, secret, &s); err != nil {
+		return false, err
+	}
+	return l.client.Revoke(ctx, s.Server, s.Client, s.Tokens)
 }
 
 // changed makes another generation of a source's credentials, and wakes the actions

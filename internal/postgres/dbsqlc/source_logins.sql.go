@@ -101,8 +101,8 @@ func (q *Queries) SourceLoginClaim(ctx context.Context, db DBTX, arg *SourceLogi
 	return secret, err
 }
 
-const sourceLoginDelete = `-- name: SourceLoginDelete :execrows
-DELETE FROM source_logins l WHERE l.tenant_id = $1 AND l.source_id = $2
+const sourceLoginDelete = `-- name: SourceLoginDelete :one
+DELETE FROM source_logins l WHERE l.tenant_id = $1 AND l.source_id = $2 RETURNING l.secret
 `
 
 type SourceLoginDeleteParams struct {
@@ -110,12 +110,11 @@ type SourceLoginDeleteParams struct {
 	SourceID string
 }
 
-func (q *Queries) SourceLoginDelete(ctx context.Context, db DBTX, arg *SourceLoginDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, sourceLoginDelete, arg.TenantID, arg.SourceID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) SourceLoginDelete(ctx context.Context, db DBTX, arg *SourceLoginDeleteParams) ([]byte, error) {
+	row := db.QueryRow(ctx, sourceLoginDelete, arg.TenantID, arg.SourceID)
+	var secret []byte
+	err := row.Scan(&secret)
+	return secret, err
 }
 
 const sourceLoginDue = `-- name: SourceLoginDue :many

@@ -238,7 +238,7 @@ func checked(issuer string, m oauthex.AuthServerMeta, device string) (foundServe
 	for _, of := range []struct {
 		from string
 		to   *string
-	}{{m.AuthorizationEndpoint, &s.AuthorizeURL}, {m.RegistrationEndpoint, &s.RegisterURL}, {device, &s.DeviceURL}} {
+	}{{m.AuthorizationEndpoint, &s.AuthorizeURL}, {m.RegistrationEndpoint, &s.RegisterURL}, {device, &s.DeviceURL}, {m.RevocationEndpoint, &s.RevokeURL}} {
 		if of.from != "" && !protected(of.from) {
 			return foundServer{}, fault.New(fault.Conflict, "%s names an endpoint without https", named)
 		}

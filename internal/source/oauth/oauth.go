@@ -60,6 +60,7 @@ type Server struct {
 	TokenURL     string `json:"token_url"`
 	RegisterURL  string `json:"register_url,omitzero"`
 	DeviceURL    string `json:"device_url,omitzero"`
+	RevokeURL    string `json:"revoke_url,omitzero"`
 	// Methods are the ways in which clients may prove their secret.
 	Methods []string `json:"methods,omitzero"`
 	// Documents reports whether a client id may be the address of a metadata document,
@@ -220,6 +221,28 @@ func (c *Client) Refresh(ctx context.Context, s Server, client Registration, old
 	return t, nil
 }
 
+// Revoke revokes tokens (RFC 7009): the refresh token, and the access token, which
+// some servers keep valid without it or do not revoke. It returns false if the server
+// has no endpoint for it.
+func (c *Client) Revoke(ctx context.Context, s Server, client Registration, t Tokens) (bool, error) {
+	if s.RevokeURL == "" {
+		return false, nil
+	}
+	for _, of := range []struct{ token, kind string }{{t.Refresh, "refresh_token"}, {t.Access, "access_token"}} {
+		if of.token == "" {
+			continue
+		}
+		err := c.post(ctx, s.RevokeURL, client, url.Values{"token": {of.token}, "token_type_hint": {of.kind}}, nil)
+		if refused, ok := errors.AsType[*Refused](err); ok && refused.Code == "unsupported_token_type" && of.kind == "access_token" && t.Refresh != "" {
+			err = nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
 // request asks for tokens. The error is a *Refused, or wraps ErrUnavailable.
 func (c *Client) request(ctx context.Context, s Server, client Registration, form url.Values, now time.Time) (Tokens, error) {
 	form.Set("resource", s.Resource)
@@ -254,7 +277,7 @@ func isToken(text string) bool {
 	return text != "" && len(text) <= maxToken && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// post sends a form of a client. The error is a *Refused, or wraps ErrUnavailable.
+// post sends a form of a client. With a nil into, the answer has no document. The error is a *Refused, or wraps ErrUnavailable.
 func (c *Client) post(ctx context.Context, at string, client Registration, form url.Values, into any) error {
 	switch client.Method {
 	case methodBasic:
@@ -282,6 +305,8 @@ func (c *Client) post(ctx context.Context, at string, client Registration, form 
 	switch {
 	case err != nil:
 		return unavailable(at, err)
+	case resp.StatusCode == http.StatusOK && into == nil:
+		return nil
 	case resp.StatusCode == http.StatusOK && isJSON(resp) && json.Unmarshal(body, into) == nil:
 		return nil
 	case resp.StatusCode == http.StatusOK:
@@ -296,5 +321,5 @@ func (c *Client) post(ctx context.Context, at string, client Registration, form 
 		refusal.Error = "other"
 	}
 	refused := &Refused{code(refusal.Error)}
-	return fault.Wrap(refused, fault.Conflict, "%s refuses the login: %s", host(at), refused.Code)
+	return fault.Wrap(refused, fault.Conflict, "%s refuses the request: %s", host(at), refused.Code)
 }

@@ -93,7 +93,7 @@ func (l Collection[T]) Show(c *Call, key string) error {
 // Put changes the item of a key, or makes it, and answers with it.
 func (l Collection[T]) Put(c *Call, key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
 	return c.answerTagged(http.StatusOK, func() (item any, tag string, err error) {
-		err = l.change(c, key, subject, func(ctx context.Context, tx pgx.Tx) error {
+		err = l.Change(c, key, subject, func(ctx context.Context, tx pgx.Tx) error {
 			if err := change(ctx, tx); err != nil {
 				return err
 			}
@@ -106,16 +106,16 @@ func (l Collection[T]) Put(c *Call, key, subject string, change func(ctx context
 
 // Delete removes the item of a key, and answers 204.
 func (l Collection[T]) Delete(c *Call, key, subject string, remove func(ctx context.Context, tx pgx.Tx) error) error {
-	if err := l.change(c, key, subject, remove); err != nil {
+	if err := l.Change(c, key, subject, remove); err != nil {
 		return err
 	}
 	return c.NoContent()
 }
 
-// change runs a change of the item of a key, if that is the one of If-Match,
+// Change runs a change of the item of a key, if that is the one of If-Match,
 // and records it in the same transaction under a subject; "" is for a change
 // that records itself.
-func (l Collection[T]) change(c *Call, key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
+func (l Collection[T]) Change(c *Call, key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		err := c.CheckMatch(func() (string, error) {
 			_, tag, err := l.find(ctx, tx, c, key)

@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -109,11 +110,12 @@ func FinishSourceLogin(c *request.Call, body wire.SourceLoginAnswer) error {
 }
 
 // RemoveSourceLogin handles DELETE /api/v1/sources/{id}/login. It removes the login
-// of a source.
+// of a source, and then revokes its tokens: a failure of that does not keep it.
 func RemoveSourceLogin(c *request.Call) error {
 	id := c.R.PathValue("id")
 	c.Detail = map[string]any{"login": "removed"}
-	return sources.Delete(c, id, "source "+id+" logged out", func(ctx context.Context, tx pgx.Tx) error {
+	var secret []byte
+	err := sources.Change(c, id, "source "+id+" logged out", func(ctx context.Context, tx pgx.Tx) error {
 		src, err := currentSource(ctx, tx, c, id)
 		if err == nil && src.Login == nil {
 			err = fault.New(fault.NotFound, "source %s has no login", id)
@@ -121,8 +123,29 @@ func RemoveSourceLogin(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		return login.Remove(ctx, tx, c.By.Tenant, id, access.ChangesFreely(c.By))
+		secret, err = login.Remove(ctx, tx, c.By.Tenant, id, access.ChangesFreely(c.By))
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	removed := wire.RemovedSourceLogin{Revocation: wire.RevocationUnsupported}
+	revokes, err := logins(c).Revoke(c.R.Context(), c.By.Tenant, id, secret)
+	switch {
+	case err != nil:
+		c.Log.WarnContext(c.R.Context(), "tokens of a removed login are not revoked", slog.String("source_id", id), slog.Any("error", err))
+		removed.Revocation = wire.RevocationFailed
+		c.Detail = map[string]any{"login": "removed", "revocation": removed.Revocation}
+		err = c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
+			return c.RecordChange(ctx, tx, "tokens of source "+id+" not revoked")
+		})
+	case revokes:
+		removed.Revocation = wire.RevocationDone
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, removed)
 }
 
 // ShowSourceLogin handles GET /auth/source. It shows the browser that comes back from

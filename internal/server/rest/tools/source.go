@@ -162,7 +162,7 @@ func PutSource(c *request.Call, in sourceBody) error {
 		// Tokens are never sent to another address.
 		if src.Kind == old.Kind && catalog.SameAddress(src.Config, old.Config) {
 			src.Login = old.Login
-		} else if err := login.Remove(ctx, tx, c.By.Tenant, src.ID, true); err != nil {
+		} else if _, err := login.Remove(ctx, tx, c.By.Tenant, src.ID, true); err != nil {
 			return err
 		}
 		if in.Quarantine != nil {
