@@ -96,6 +96,8 @@ func (p person) consent(ctx context.Context, address string) (*url.URL, error) {
 		return nil, fmt.Errorf("GET %s = %d: %w", address, answer.StatusCode, err)
 	}
 	var to wire.ConsentLocation
+	bound, _, _ := strings.Cut(answer.Header.Get("Set-Cookie"), ";")
+	p.cookie += "; " + bound // p is a copy
 	p.post(ctx, "/auth/consent", map[string]any{"request": page.Query().Get("request"), "agree": true, "name": "program"}, &to)
 	return url.Parse(to.Location)
 }

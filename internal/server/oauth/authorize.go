@@ -51,6 +51,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		s.back(w, r, p, err)
 		return
 	}
+	p.Browser = s.cfg.Bind(w, r)
 	text, err := s.encrypt(pendingPurpose, p)
 	if err != nil {
 		s.refuse(w, r, err)

@@ -30,7 +30,7 @@ func newTestServer(t *testing.T, tokens Tokens) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(tokens, Config{Base: "https://countersign.example", Cipher: cipher})
+	return New(tokens, Config{Base: "https://countersign.example", Cipher: cipher, Bind: func(http.ResponseWriter, *http.Request) string { return "browser" }})
 }
 
 func TestUnusedRegistrationsExpire(t *testing.T) {

@@ -55,7 +55,10 @@ type Config struct {
 	Networks []netip.Prefix
 	// TrustedProxies are the proxies whose headers about a client's address count.
 	TrustedProxies []netip.Prefix
-	Log            *slog.Logger
+	// Bind binds a pending consent to the browser of a request, and returns the text by
+	// which the browser is known again.
+	Bind func(w http.ResponseWriter, r *http.Request) string
+	Log  *slog.Logger
 }
 
 // Server answers the paths of Paths. It is safe for concurrent use.
@@ -102,7 +105,7 @@ func (s *Server) Challenge(invalid bool) string {
 }
 
 // ServeHTTP answers a request. Every page may read the answers: they depend on no
-// cookie.
+// cookie, and those to a page set none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")

@@ -95,13 +95,13 @@ func TestTheRequestsOfKnownClientsGetAToken(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &made); err != nil || status != 201 || !slices.Equal(made.Redirects, c.registers) || strings.Contains(text, "null") {
 				t.Fatalf("register = %d %s", status, text)
 			}
-			p := &program{f.fixture, made.ID}
+			p := &program{fixture: f.fixture, id: made.ID}
 			for _, redirect := range c.answers {
 				request := p.authorize("redirect_uri", redirect, "scope", c.scope)
 				var shown wire.ProgramRequest
-				in.send("POST", "/auth/program", object{"request": request}).wants(t, 200).into(t, &shown)
+				p.browser(in).send("POST", "/auth/program", object{"request": request}).wants(t, 200).into(t, &shown)
 				var to wire.ConsentLocation
-				in.send("POST", "/auth/consent", object{"request": request, "agree": true, "name": c.client}).wants(t, 200).into(t, &to)
+				p.browser(in).send("POST", "/auth/consent", object{"request": request, "agree": true, "name": c.client}).wants(t, 200).into(t, &to)
 				back, err := url.Parse(to.Location)
 				if err != nil || !strings.HasPrefix(to.Location, redirect+"?") || back.Query().Get("iss") != found["issuer"] || shown.Program != c.client || shown.VouchedBy != nil {
 					t.Fatalf("%s: the browser goes to %s after %+v", redirect, to.Location, shown)
@@ -208,8 +208,8 @@ func TestEveryRequestNeedsAConsent(t *testing.T) {
 	body, _ := json.Marshal(object{"request": p.authorize(), "agree": true, "name": "x"})
 	for _, header := range []http.Header{
 		{"Content-Type": {"application/json"}, "Sec-Fetch-Site": {"same-origin"}},
-		{"Content-Type": {"application/json"}, "Cookie": {in.cookie}, "Origin": {"https://evil.example"}},
-		{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": {in.cookie}, "Sec-Fetch-Site": {"same-origin"}},
+		{"Content-Type": {"application/json"}, "Cookie": {p.browser(in).cookie}, "Origin": {"https://evil.example"}},
+		{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": {p.browser(in).cookie}, "Sec-Fetch-Site": {"same-origin"}},
 	} {
 		if status, _, text := f.ask("POST", f.url+"/auth/consent", header, string(body)); status < 400 {
 			t.Errorf("consent with %v = %d %s", header, status, text)

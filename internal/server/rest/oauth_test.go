@@ -35,6 +35,8 @@ func challengeOf(verifier string) string {
 type program struct {
 	*fixture
 	id string
+	// cookies are those of the browser that brought its requests.
+	cookies []string
 }
 
 func newOAuthFixture(t testing.TB) *tenantFixture {
@@ -75,7 +77,7 @@ func (h *fixture) register(redirects ...string) *program {
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status != 201 || made.Name != "Agent" || made.Method != "none" || strings.Contains(text, "null") {
 		h.t.Fatalf("register = %d %s", status, text)
 	}
-	return &program{h, made.ID}
+	return &program{fixture: h, id: made.ID}
 }
 
 // with returns the parameters of a request for a login, some replaced. An empty value
@@ -101,14 +103,21 @@ func (p *program) authorize(pairs ...string) string {
 	if status != 303 || !ok {
 		p.t.Fatalf("authorize = %d %s %s", status, header.Get("Location"), text)
 	}
+	cookie, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
+	p.cookies = append(p.cookies, cookie)
 	return request
+}
+
+// browser is the browser that brought the requests, with the session of a person.
+func (p *program) browser(in *client) *client {
+	return &client{fixture: in.fixture, cookie: strings.Join(append([]string{in.cookie}, p.cookies...), "; ")}
 }
 
 // consent has a person in a browser consent, and returns the parameters of the answer.
 func (p *program) consent(in *client, request string) url.Values {
 	p.t.Helper()
 	var to wire.ConsentLocation
-	in.send("POST", "/auth/consent", object{"request": request, "agree": true, "name": "mail agent", "tools": []string{"mail:*"}, "expires_in": "7d"}).wants(p.t, 200).into(p.t, &to)
+	p.browser(in).send("POST", "/auth/consent", object{"request": request, "agree": true, "name": "mail agent", "tools": []string{"mail:*"}, "expires_in": "7d"}).wants(p.t, 200).into(p.t, &to)
 	u, err := url.Parse(to.Location)
 	if err != nil || !strings.HasPrefix(to.Location, callback+"?") {
 		p.t.Fatalf("location = %s", to.Location)
@@ -171,7 +180,7 @@ func TestAProgramLogsInByTheURLAlone(t *testing.T) {
 	p := f.register(callback)
 	request := p.authorize()
 	var shown wire.ProgramRequest
-	in.send("POST", "/auth/program", object{"request": request}).wants(t, 200).into(t, &shown)
+	p.browser(in).send("POST", "/auth/program", object{"request": request}).wants(t, 200).into(t, &shown)
 	if !shown.MayConsent || shown.Program != "Agent" || shown.VouchedBy != nil || shown.RedirectHost != "localhost" || !shown.Local || !slices.Equal(shown.Scopes, []string{"actions:propose", "actions:read", "catalog:read"}) {
 		t.Errorf("request = %+v", shown)
 	}
@@ -213,14 +222,14 @@ func TestOnlyPeopleInBrowsersConsent(t *testing.T) {
 
 	f.admin.send("POST", "/auth/consent", body).refused(t, 403, "no_session")
 	f.agent.send("POST", "/auth/consent", body).wants(t, 403)
-	operator := f.login(object{"token": f.operator.token})
+	operator := p.browser(f.login(object{"token": f.operator.token}))
 	operator.send("POST", "/auth/consent", body).wants(t, 403)
 	var shown wire.ProgramRequest
 	operator.send("POST", "/auth/program", object{"request": request}).wants(t, 200).into(t, &shown)
 	if shown.MayConsent || shown.WhyNot == "" {
 		t.Errorf("request for an operator = %+v", shown)
 	}
-	in := f.login(object{"token": f.admin.token})
+	in := p.browser(f.login(object{"token": f.admin.token}))
 	in.send("POST", "/auth/consent", body, "Sec-Fetch-Site", "cross-site").refused(t, 403, "cross_site")
 	in.send("POST", "/auth/consent", object{"request": "AAAA" + request, "agree": true, "name": "x"}).refused(t, 409, "login_expired")
 	in.send("POST", "/auth/consent", object{"request": request, "agree": true}).wants(t, 400)
@@ -231,6 +240,52 @@ func TestOnlyPeopleInBrowsersConsent(t *testing.T) {
 	}
 	if list := string(f.admin.send("GET", "/api/v1/tokens", nil).wants(t, 200).body); strings.Contains(list, `"name":"x"`) {
 		t.Errorf("tokens = %s", list)
+	}
+}
+
+// TestOnlyTheBrowserThatBeganAConsentAnswersIt has an attacker bring a request, and lead a
+// victim to its page, or plant a cookie. A second browser with the program's address begins
+// a request of its own.
+func TestOnlyTheBrowserThatBeganAConsentAnswersIt(t *testing.T) {
+	t.Parallel()
+	f := newOAuthFixture(t)
+	attacker := f.register(callback)
+	first := attacker.authorize()
+	second := attacker.authorize()
+	victim := f.login(object{"token": f.admin.token})
+	body := func(request string) object { return object{"request": request, "agree": true, "name": "x"} }
+
+	victim.send("POST", "/auth/program", object{"request": first}).refused(t, 403, "login_expired")
+	victim.send("POST", "/auth/consent", body(first)).refused(t, 403, "login_expired")
+	victim.send("POST", "/auth/consent", object{"request": first, "agree": false}).refused(t, 403, "login_expired")
+	name, value, _ := strings.Cut(attacker.cookies[0], "=")
+	_, other, _ := strings.Cut(attacker.cookies[1], "=")
+	for _, cookie := range []string{
+		attacker.cookies[1],                      // of another request
+		name + "=" + other,                       // of another request, under the name of this
+		name + "=",                               // empty
+		attacker.cookies[0] + "; " + name + "=x", // two of that name
+		strings.Replace(name, "_connect_", "_", 1) + "=" + value, // under another name
+	} {
+		planted := &client{fixture: f.fixture, cookie: victim.cookie + "; " + cookie}
+		planted.send("POST", "/auth/consent", body(first)).refused(t, 403, "login_expired")
+	}
+
+	own := f.register(callback)
+	own.consent(victim, own.authorize())
+	attacker.consent(victim, first)
+	attacker.consent(victim, second) // each has its cookie
+	third := own.authorize()
+	answer := own.browser(victim).send("POST", "/auth/consent", body(third)).wants(t, 200)
+	_, attributes := answer.cookieOf(t)
+	if !strings.Contains(attributes, "Max-Age=0") {
+		t.Errorf("the cookie stays after the answer: %s", attributes)
+	}
+
+	_, header, _ := f.ask("GET", f.url+"/oauth/authorize?"+own.with().Encode(), http.Header{"Cookie": {"cs_connect_a=1; cs_connect_b=1; cs_connect_c=1; cs_connect_d=1; cs_connect_e=1; cs=1"}}, "")
+	set := header.Values("Set-Cookie")
+	if len(set) != 6 || !strings.HasPrefix(set[0], "cs_connect_a=; ") || !strings.Contains(set[5], "; HttpOnly; SameSite=Lax") {
+		t.Errorf("a browser with many requests gets %q", set)
 	}
 }
 

@@ -168,6 +168,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if cfg.OAuth && s.backend.Browser.Links().Known() {
 		programs := oauth.New(s.backend.Auth, oauth.Config{
 			Base: web.Base(cfg.PublicURL), Cipher: cookies.Cipher(), Networks: cfg.ProgramNetworks, TrustedProxies: cfg.TrustedProxies, Log: cfg.Log,
+			Bind: cookies.BeginConsent,
 		})
 		for _, path := range oauth.Paths() {
 			s.mux.Handle(path, programs)

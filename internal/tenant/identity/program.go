@@ -62,6 +62,8 @@ type PendingProgram struct {
 	State  string
 	Scopes []Scope
 	Until  time.Time
+	// Browser is the digest of a cookie of the browser that alone may answer.
+	Browser string
 	// Host is the host of the program's metadata document, which vouches for its
 	// name; "" for a registration.
 	Host string

@@ -67,6 +67,7 @@ func Consent(c *request.Call, body consentBody) error {
 		return err
 	}
 	if !body.Agree {
+		c.Browser.EndConsent(c.W, c.R, p.Browser)
 		return c.JSON(http.StatusOK, wire.ConsentLocation{Location: c.OAuth.Denied(p)})
 	}
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Minute, maxConsent); body.ExpiresIn != 0 && err != nil {
@@ -97,6 +98,7 @@ func Consent(c *request.Call, body consentBody) error {
 	if err != nil {
 		return err
 	}
+	c.Browser.EndConsent(c.W, c.R, p.Browser)
 	return c.JSON(http.StatusOK, wire.ConsentLocation{Location: c.OAuth.Consented(p, code)})
 }
 
@@ -121,6 +123,9 @@ func pending(c *request.Call, text string) (identity.PendingProgram, error) {
 	p, ok := c.OAuth.Pending(text, time.Now())
 	if !ok {
 		return identity.PendingProgram{}, fault.Coded(wire.CodeLoginExpired, fault.Conflict, "the request of the program has expired; connect again from the program")
+	}
+	if !c.Browser.BeganConsent(c.R, p.Browser) {
+		return identity.PendingProgram{}, fault.Coded(wire.CodeLoginExpired, fault.Denied, "the request was answered, or began in another browser; connect again from the program, in this browser")
 	}
 	return p, nil
 }
