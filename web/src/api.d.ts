@@ -2170,7 +2170,8 @@ export interface paths {
         post: operations["beginSourceLogin"];
         /**
          * Remove the login of a source
-         * @description Its tokens are deleted. A caller without `policy:write`, or whose token is for some tools, puts the source in quarantine.
+         * @description Its tokens are deleted, and then revoked at the authorization server (RFC 7009). A failure of that does not keep
+         *     the login. A caller without `policy:write`, or whose token is for some tools, puts the source in quarantine.
          */
         delete: operations["removeSourceLogin"];
         options?: never;
@@ -11486,12 +11487,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Removed. */
-            204: {
+            /** @description Removed, and whether the tokens are revoked. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": {
+                        /**
+                         * @description Whether the tokens are revoked; unsupported if the authorization server has no endpoint for it.
+                         * @enum {string}
+                         */
+                        revocation: "done" | "unsupported" | "failed";
+                    };
+                };
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
