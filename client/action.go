@@ -254,8 +254,12 @@ func (c *Client) Votes(ctx context.Context, id envelope.ActionID) ([]wire.Vote, 
 
 // InboxFilter narrows the inbox; its zero fields do not.
 type InboxFilter struct {
-	// Kinds are of InboxApproval, InboxUnknown and InboxCompensation.
+	// Kinds are of wire.InboxApproval and the others. InboxNotify alone is left out
+	// unless it is named.
 	Kinds []string
+	// Cohort selects actions of triage about messages of a cohort, and takes the scope
+	// mail:read.
+	Cohort string
 	// Tool is a tool or a pattern, as source:name, where either may be *.
 	Tool, Source        string
 	Session, Automation string
@@ -280,7 +284,7 @@ func (f InboxFilter) query() url.Values {
 	if f.Escalated != nil {
 		escalated = strconv.FormatBool(*f.Escalated)
 	}
-	return given("kind", joined(f.Kinds), "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
+	return given("kind", joined(f.Kinds), "cohort", f.Cohort, "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
 		"risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
 }
 
@@ -294,6 +298,13 @@ func (c *Client) Inbox(ctx context.Context, f InboxFilter) (wire.Page[wire.Inbox
 // InboxCounts counts the items of the inbox.
 func (c *Client) InboxCounts(ctx context.Context, f InboxFilter) (wire.InboxCounts, error) {
 	return read[wire.InboxCounts](ctx, c, inboxPath+"/counts", f.query())
+}
+
+// Acknowledge acknowledges actions of triage that ran without a person, and
+// returns how many nobody had acknowledged.
+func (c *Client) Acknowledge(ctx context.Context, ids []envelope.ActionID) (int, error) {
+	done, err := post[wire.InboxNoticed](ctx, c, inboxPath+"/acknowledge", wire.InboxNotices{IDs: ids})
+	return done.Acknowledged, err
 }
 
 // view returns the value of the query parameter view.

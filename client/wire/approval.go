@@ -82,14 +82,19 @@ type Vote struct {
 // The kinds of inbox items.
 const (
 	InboxApproval     = "approval"
+	InboxQuestion     = "question"
+	InboxReview       = "review"
+	InboxNotify       = "notify"
 	InboxUnknown      = "unknown"
 	InboxCompensation = "compensation"
 )
 
 // InboxItem is something that waits for a person.
 type InboxItem struct {
-	// Kind is approval, unknown (the outcome of a call must be found out) or
-	// compensation (a step of the workflow WorkflowID could not be reversed).
+	// Kind is approval, question (triage is unsure of the message), review (a text
+	// that triage wrote), unknown (the outcome of a call must be found out),
+	// compensation (a step of the workflow WorkflowID could not be reversed) or notify
+	// (triage did it without a person).
 	Kind     string            `json:"kind"`
 	ActionID envelope.ActionID `json:"action_id"`
 	Tool     string            `json:"tool"`
@@ -167,9 +172,23 @@ type SourceScopes struct {
 
 // InboxByKind counts the items of each kind.
 type InboxByKind struct {
-	Approval     int `json:"approval"`
+	Approval int `json:"approval"`
+	Question int `json:"question"`
+	Review   int `json:"review"`
+	// Notify is not part of the total, unless the filter asks for the kind.
+	Notify       int `json:"notify"`
 	Unknown      int `json:"unknown"`
 	Compensation int `json:"compensation"`
+}
+
+// InboxNotices are actions of triage that ran without a person.
+type InboxNotices struct {
+	IDs []envelope.ActionID `json:"ids"`
+}
+
+// InboxNoticed counts notices that were acknowledged.
+type InboxNoticed struct {
+	Acknowledged int `json:"acknowledged"`
 }
 
 // ToolCount counts the items of one tool.

@@ -18,7 +18,8 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 -- name: InboxItems :many
 -- The items that wait for a person, after a cursor: actions to decide about,
 -- actions of unknown outcome, and steps of workflows that were done and could
--- not be reversed. Each kind has at most @most rows, in the requested order;
+-- not be reversed, and what triage did by itself that nobody has acknowledged.
+-- Each kind has at most @most rows, in the requested order;
 -- items without an expiry are last.
 --
 -- It is planned for its values: the planner then drops the conditions and orders
@@ -34,7 +35,13 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
     FROM actions a
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-    WHERE 'approval' = ANY (@kinds::text[])
+    WHERE @kinds::text[] && '{approval,question,review}'
+        AND (@kinds::text[] @> '{approval,question,review}' OR approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) = ANY (@kinds::text[]))
+        AND (@cohort::text = '' OR EXISTS (
+            SELECT 1 FROM triage_proposals t
+            JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+            WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id AND t.proposal_id = a.action_id AND m.cohort = @cohort::text
+        ))
         AND a.tenant_id = @tenant_id AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
@@ -64,7 +71,7 @@ UNION ALL
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'unknown' = ANY (@kinds::text[])
+    WHERE 'unknown' = ANY (@kinds::text[]) AND @cohort::text = ''
         AND l.tenant_id = @tenant_id AND l.reason = 'unknown'
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
@@ -94,7 +101,7 @@ UNION ALL
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
     JOIN actions a ON a.tenant_id = s.tenant_id AND a.action_id = s.action_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'compensation' = ANY (@kinds::text[])
+    WHERE 'compensation' = ANY (@kinds::text[]) AND @cohort::text = ''
         AND w.tenant_id = @tenant_id AND w.state = 'compensation_failed'
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
@@ -114,4 +121,50 @@ UNION ALL
         CASE WHEN @sort = 'newest' THEN s.action_id END DESC,
         s.action_id
     LIMIT @most::bigint
+)
+UNION ALL
+(
+    SELECT
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
+    FROM triage_proposals t
+    JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+    LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+    WHERE 'notify' = ANY (@kinds::text[])
+        AND t.tenant_id = @tenant_id AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
+        AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
+        AND (@cohort::text = '' OR m.cohort = @cohort::text)
+        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+        AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
+        AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
+        AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
+        AND sqlc.narg(expires_before)::timestamptz IS NULL
+        AND CASE @sort::text
+            WHEN 'newest' THEN a.action_id < @after
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > (@after_expiry::timestamptz, @after)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
+            ELSE a.action_id > @after::uuid
+        END
+    ORDER BY
+        CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
+        a.action_id
+    LIMIT @most::bigint
 );
+
+-- name: InboxKinds :many
+-- The kinds of actions of triage that wait for approval. They are not part of
+-- InboxItems, where they would change the planner's choice of an index.
+SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
+FROM actions a
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%';
+
+-- name: InboxNoticed :execrows
+-- Acknowledges what triage did by itself. What waits for a person, or was
+-- acknowledged, is left.
+UPDATE triage_proposals t
+SET noticed_at = now()
+WHERE t.tenant_id = @tenant_id AND t.proposal_id = ANY (@action_ids::uuid[]) AND t.noticed_at IS NULL;

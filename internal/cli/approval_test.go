@@ -46,7 +46,7 @@ func looksIntoTheInbox(d *fixture) {
 	}
 	d.want(d.operator("inbox", "--kind", "approval,unknown", "--risk", "low,medium,high", "--tool", "notes.create", "--escalated=false", "--expires-before", "90d", "--order", "risk"), command.ExitOK, id)
 	d.want(d.operator("inbox", "--kind", "unknown"), command.ExitOK, "Nothing waits for a person")
-	d.want(d.operator("inbox", "--counts"), command.ExitOK, "1 wait: 1 for approval", "notes:notes.create")
+	d.want(d.operator("inbox", "--counts"), command.ExitOK, "1 wait: 1 for approval, 0 questions, 0 reviews", "notes:notes.create")
 	d.want(d.operator("inbox", "--counts", "--order", "risk"), command.ExitUsage, "--counts cannot be combined")
 	counts := decode[wire.InboxCounts](d.t, d.want(d.operator("inbox", "--counts", "--json"), command.ExitOK).out)
 	if counts.Total != 1 || !page.Items[0].MayDecide {

@@ -151,7 +151,7 @@ func listNewest(ctx context.Context, c *client.Client) ([]string, error) {
 }
 
 func listWaiting(ctx context.Context, c *client.Client) ([]string, error) {
-	page, err := c.Inbox(ctx, client.InboxFilter{Kinds: []string{wire.InboxApproval}, Summary: true, Limit: completedIDs})
+	page, err := c.Inbox(ctx, client.InboxFilter{Kinds: []string{wire.InboxApproval, wire.InboxQuestion, wire.InboxReview}, Summary: true, Limit: completedIDs})
 	return words(page.Items, err, func(it wire.InboxItem) string { return described(it.ActionID, it.Tool) })
 }
 

@@ -432,7 +432,8 @@ export interface paths {
          * List what waits for a person
          * @description Actions that somebody has to decide about (`approval`), actions of which somebody has to find out whether they
          *     happened (`unknown`; see `POST /api/v1/dead-letters/{id}/resolve`), and steps of workflows that were done and could not
-         *     be taken back (`compensation`). `may_decide` and `why_not` are the caller's rights for each.
+         *     be taken back (`compensation`). Of actions of triage, `question` is about a message of which it is unsure, `review` has a text that
+         *     it wrote, and `notify`, which is listed where `kind` asks for it, ran without a person within a week and was not acknowledged. `may_decide` and `why_not` are the caller's rights for each.
          *
          *     An item keeps its place in every order, so that paging neither repeats nor leaves out what waits all the while. A cursor
          *     is of one order.
@@ -457,6 +458,26 @@ export interface paths {
         get: operations["getInboxCounts"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge what triage did without a person
+         * @description Items of the kind `notify` are no longer listed. Other actions are left as they are.
+         */
+        post: operations["acknowledgeInbox"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3232,10 +3253,12 @@ export interface components {
         /** @description Something that waits for a person. */
         InboxItem: {
             /**
-             * @description compensation is a step of a workflow that was done and could not be taken back.
+             * @description approval, question and review are approved or denied: question is about a message of which triage is unsure, review has a text that
+             *     triage wrote. unknown: somebody has to find out whether it happened. compensation: a step of a workflow that was done and
+             *     could not be taken back. notify: triage did it without a person.
              * @enum {string}
              */
-            kind: "approval" | "unknown" | "compensation";
+            kind: "approval" | "question" | "review" | "unknown" | "compensation" | "notify";
             action_id: components["schemas"]["UUID"];
             workflow_id?: components["schemas"]["UUID"];
             tool: components["schemas"]["ToolName"];
@@ -3309,6 +3332,10 @@ export interface components {
             capped: boolean;
             by_kind: {
                 approval: number;
+                question: number;
+                review: number;
+                /** @description Not part of the total, unless the filter asks for the kind. */
+                notify: number;
                 unknown: number;
                 compensation: number;
             };
@@ -6311,8 +6338,10 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Only items of these kinds, with commas between. */
+        /** @description Only items of these kinds, with commas between. Left out, all but notify. */
         inboxKind: string;
+        /** @description Only actions of triage about messages of this cohort. It takes the scope `mail:read`. */
+        inboxCohort: string;
         /** @description Only those of the tools of this source. */
         inboxSource: components["schemas"]["Slug"];
         /** @description Only those of the tools of this pattern. */
@@ -7227,8 +7256,10 @@ export interface operations {
     getInbox: {
         parameters: {
             query?: {
-                /** @description Only items of these kinds, with commas between. */
+                /** @description Only items of these kinds, with commas between. Left out, all but notify. */
                 kind?: components["parameters"]["inboxKind"];
+                /** @description Only actions of triage about messages of this cohort. It takes the scope `mail:read`. */
+                cohort?: components["parameters"]["inboxCohort"];
                 /** @description Only those of the tools of this source. */
                 source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
@@ -7282,8 +7313,10 @@ export interface operations {
     getInboxCounts: {
         parameters: {
             query?: {
-                /** @description Only items of these kinds, with commas between. */
+                /** @description Only items of these kinds, with commas between. Left out, all but notify. */
                 kind?: components["parameters"]["inboxKind"];
+                /** @description Only actions of triage about messages of this cohort. It takes the scope `mail:read`. */
+                cohort?: components["parameters"]["inboxCohort"];
                 /** @description Only those of the tools of this source. */
                 source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
@@ -7317,6 +7350,48 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    acknowledgeInbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ids": [
+                 *         "0190f8a2-2b7c-7c3e-9d1f-6f1f2a3b4c5d"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    ids: components["schemas"]["UUID"][];
+                };
+            };
+        };
+        responses: {
+            /** @description How many had not been acknowledged. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        acknowledged: number;
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,13 +28,27 @@ type InboxKind string
 
 // The kinds.
 const (
-	// InboxApproval is an action to approve or deny.
+	// InboxApproval is an action to approve or deny; InboxQuestion one of triage about
+	// a message that it is unsure of, and InboxReview a text that triage wrote for
+	// its owner.
 	InboxApproval InboxKind = "approval"
+	InboxQuestion InboxKind = "question"
+	InboxReview   InboxKind = "review"
 	// InboxUnknown is an action with an unknown outcome to resolve.
 	InboxUnknown InboxKind = "unknown"
 	// InboxCompensation is a completed step of a workflow whose reversal failed.
 	InboxCompensation InboxKind = "compensation"
+	// InboxNotify is an action of triage that ran without a person, and that nobody
+	// has acknowledged for a week at most. Nothing waits for it, so that only who asks
+	// for the kind gets it.
+	InboxNotify InboxKind = "notify"
 )
+
+// decided are the kinds of actions to approve or deny.
+func decided() []InboxKind { return []InboxKind{InboxApproval, InboxQuestion, InboxReview} }
+
+// Decided reports whether items of the kind are approved or denied.
+func (k InboxKind) Decided() bool { return slices.Contains(decided(), k) }
 
 // InboxItem is something that waits for a person.
 type InboxItem struct {
@@ -119,8 +132,10 @@ type InboxFilter struct {
 	Kinds []InboxKind
 	// Tool is the name at its source.
 	Source, Tool, Session, Automation string
-	Risks                             []envelope.Risk
-	Escalated                         *bool
+	// Cohort selects actions of triage about messages of a cohort.
+	Cohort    string
+	Risks     []envelope.Risk
+	Escalated *bool
 	// ExpiresBefore selects items that expire before it.
 	ExpiresBefore time.Time
 }
@@ -207,132 +222,6 @@ func (d *Service) Inbox(ctx context.Context, by Decider, q InboxQuery) ([]InboxI
 	return all, err
 }
 
-// The bounds of InboxCounts.
-const (
-	maxCounted = 5000
-	maxTools   = 20
-	// expiringWithin is the time to expiry below which an item counts as expiring.
-	expiringWithin = time.Hour
-)
-
-// InboxCounts counts the items of the inbox, each number up to 5,000. It does
-// not read their arguments.
-func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f InboxFilter, now time.Time) (wire.InboxCounts, error) {
-	var c wire.InboxCounts
-	soon := now.Add(expiringWithin)
-	err := postgres.InTx(ctx, d.db, postgres.API(tenant).Snapshot(), func(tx pgx.Tx) error {
-		var err error
-		counted := make(map[InboxKind][]InboxItem)
-		for _, kind := range f.kinds() {
-			one := f
-			one.Kinds = []InboxKind{kind}
-			items, err := inboxItems(ctx, tx, tenant, InboxQuery{InboxFilter: one, Most: maxCounted + 1})
-			if err != nil {
-				return err
-			}
-			counted[kind] = items
-		}
-		c = countItems(counted, soon)
-		if c.LostLogins, c.NeededScopes, err = d.lostLogins(ctx, tx, tenant); err != nil {
-			return err
-		}
-		if len(counted[InboxApproval]) <= maxCounted {
-			return nil
-		}
-		// Items that were not read may be urgent. An index finds those.
-		escalated, expiring := f, f
-		escalated.Escalated = new(true)
-		if expiring.ExpiresBefore.IsZero() || expiring.ExpiresBefore.After(soon) {
-			expiring.ExpiresBefore = soon
-		}
-		if f.Escalated == nil || *f.Escalated {
-			if c.Escalated, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: escalated}); err != nil {
-				return err
-			}
-		}
-		c.Expiring, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: expiring, Order: InboxExpiry})
-		return err
-	})
-	return c, err
-}
-
-// lostLogins returns the enabled sources that somebody has to log in to again, and
-// those whose logins lack scopes.
-func (d *Service) lostLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (lost []string, lacking []wire.SourceScopes, err error) {
-	snap, err := d.catalog.Current(ctx, tx, tenant)
-	if err != nil {
-		return nil, nil, err
-	}
-	lost, lacking = []string{}, []wire.SourceScopes{}
-	for _, src := range snap.Sources() {
-		switch {
-		case !src.Enabled || src.Login == nil:
-		case src.Login.LostAt != nil:
-			lost = append(lost, src.ID)
-		case len(src.Login.NeededScopes) > 0:
-			lacking = append(lacking, wire.SourceScopes{Source: src.ID, Scopes: src.Login.NeededScopes})
-		}
-	}
-	slices.Sort(lost)
-	slices.SortFunc(lacking, func(a, b wire.SourceScopes) int { return strings.Compare(a.Source, b.Source) })
-	return lost, lacking, nil
-}
-
-// countApprovals counts actions to decide about, up to maxCounted.
-func countApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) (int, error) {
-	q.Kinds, q.Most = []InboxKind{InboxApproval}, maxCounted
-	items, err := inboxItems(ctx, tx, tenant, q)
-	return len(items), err
-}
-
-// kinds returns the kinds that the filter leaves.
-func (f InboxFilter) kinds() []InboxKind {
-	if len(f.Kinds) > 0 {
-		return f.Kinds
-	}
-	return []InboxKind{InboxApproval, InboxUnknown, InboxCompensation}
-}
-
-// countItems counts items of each kind, of which there may be one more than
-// maxCounted.
-func countItems(counted map[InboxKind][]InboxItem, soon time.Time) wire.InboxCounts {
-	c := wire.InboxCounts{Tools: []wire.ToolCount{}}
-	tools := make(map[policy.Key]int)
-	for kind, items := range counted {
-		n := min(len(items), maxCounted)
-		switch kind {
-		case InboxApproval:
-			c.ByKind.Approval = n
-		case InboxUnknown:
-			c.ByKind.Unknown = n
-		case InboxCompensation:
-			c.ByKind.Compensation = n
-		}
-		c.Total += n
-		c.Capped = c.Capped || len(items) > maxCounted
-		for _, it := range items[:n] {
-			tools[it.Tool]++
-			if it.Escalated {
-				c.Escalated++
-			}
-			if !it.ExpiresAt.IsZero() && it.ExpiresAt.Before(soon) {
-				c.Expiring++
-			}
-		}
-	}
-	if c.Total > maxCounted {
-		c.Total, c.Capped = maxCounted, true
-	}
-	for key, n := range tools {
-		c.Tools = append(c.Tools, wire.ToolCount{Tool: key.String(), Count: n})
-	}
-	slices.SortFunc(c.Tools, func(a, b wire.ToolCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Tool, b.Tool))
-	})
-	c.Tools = c.Tools[:min(len(c.Tools), maxTools)]
-	return c
-}
-
 // fill sets the fields of items other than their positions.
 func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q InboxQuery, part []InboxItem) error {
 	ids := make([]envelope.ActionID, len(part))
@@ -363,7 +252,7 @@ func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q
 func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	it.Risk, it.Session, it.Automation, it.Employee = m.Risk, m.Session, m.Automation, m.Employee
 	it.Reversible = m.Tool != nil && m.Tool.Reversible()
-	if it.Kind == InboxApproval {
+	if it.Kind.Decided() {
 		it.Needed, it.Given = m.needed, m.given
 		it.Drift = m.drift()
 		it.ETag = etag(m.Args, m.toolDigest, m.decided, m.number)

@@ -31,13 +31,41 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b InboxItem) int { return a.Place().compare(b.Place(), q.Order) })
-	return all[:min(len(all), q.Most)], nil
+	all = all[:min(len(all), q.Most)]
+	return all, setKinds(ctx, tx, tenant, all)
+}
+
+// setKinds sets the kinds of actions of triage that wait for approval.
+func setKinds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []InboxItem) error {
+	var ids []uuid.UUID
+	for _, it := range all {
+		if it.Kind == InboxApproval {
+			ids = append(ids, uuid.UUID(it.Action))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := dbsqlc.New().InboxKinds(ctx, tx, &dbsqlc.InboxKindsParams{TenantID: tenant, ActionIds: ids})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	kinds := make(map[envelope.ActionID]InboxKind, len(rows))
+	for _, r := range rows {
+		kinds[r.ActionID] = InboxKind(r.Kind)
+	}
+	for i := range all {
+		if kind, ok := kinds[all[i].Action]; ok && all[i].Kind == InboxApproval {
+			all[i].Kind = kind
+		}
+	}
+	return nil
 }
 
 func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
 	p := &dbsqlc.InboxItemsParams{
 		TenantID: tenant, Kinds: postgres.Texts[string](q.kinds()), Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
-		Automation: postgres.OrNull(q.Automation), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
+		Automation: postgres.OrNull(q.Automation), Cohort: q.Cohort, RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
 		Sort: string(q.Order), Most: int64(q.Most),
 	}
 	for _, r := range q.Risks {
@@ -89,8 +117,19 @@ func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) 
 	if r.ProposedBy != nil {
 		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, postgres.OrZero(r.OperatorID))
 	}
-	if it.Kind == InboxApproval {
+	if it.Kind.Decided() {
 		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, postgres.Texts[envelope.Actor](r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))
 		it.Policy, it.Note = r.ModeSource, postgres.OrZero(r.DecisionNote)
 	}
+}
+
+// Acknowledge acknowledges actions of triage that ran without a person, and
+// returns how many were not acknowledged before.
+func Acknowledge(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelope.ActionID) (int, error) {
+	all := make([]uuid.UUID, len(ids))
+	for i, id := range ids {
+		all[i] = uuid.UUID(id)
+	}
+	n, err := dbsqlc.New().InboxNoticed(ctx, tx, &dbsqlc.InboxNoticedParams{TenantID: tenant, ActionIds: all})
+	return int(n), err
 }

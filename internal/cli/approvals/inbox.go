@@ -55,7 +55,9 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
 	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
 	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
-	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, unknown, compensation", wire.InboxApproval, wire.InboxUnknown, wire.InboxCompensation)
+	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, question, review, unknown, compensation, notify (only if named)",
+		wire.InboxApproval, wire.InboxQuestion, wire.InboxReview, wire.InboxUnknown, wire.InboxCompensation, wire.InboxNotify)
+	cohortFlag(cmd, &f.Cohort)
 	command.WordsFlag(cmd, &f.Risks, "risk", "filter by risks, comma-separated: low, medium, high", "low", "medium", "high")
 	command.Flag(cmd, "escalated", "bool", "show only escalated items; --escalated=false shows the others", func(text string) error {
 		escalated, err := strconv.ParseBool(text)
@@ -66,6 +68,24 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	command.EnumFlag(cmd, &f.Order, "order", "sort `order`: oldest, newest, expiry or risk (default oldest)", "oldest", "newest", "expiry", "risk")
 }
 
+// cohortFlag adds the flag of a cohort.
+func cohortFlag(cmd *cobra.Command, cohort *string) {
+	command.EnumFlag(cmd, cohort, "cohort", "filter by `cohort` of the mail, such as newsletters; needs the scope mail:read",
+		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
+}
+
+// Acknowledge returns the command acknowledge.
+func Acknowledge(a *command.App) *cobra.Command {
+	return command.New(a, "acknowledge ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
+		ids, err := command.IDs(args)
+		if err != nil {
+			return err
+		}
+		n, err := c.Acknowledge(ctx, ids)
+		return a.Done(err, "acknowledged %d of %d", n, len(ids))
+	})
+}
+
 // showCounts shows how much waits for a person.
 func showCounts(a *command.App, counts wire.InboxCounts) error {
 	for _, id := range counts.LostLogins {
@@ -74,6 +94,9 @@ func showCounts(a *command.App, counts wire.InboxCounts) error {
 	for _, of := range counts.NeededScopes {
 		a.Note("The login of source %s lacks the scopes %s: countersign source login %s", command.Line(of.Source), command.Safe(strings.Join(of.Scopes, " ")), command.Quoted(of.Source))
 	}
+	if n := counts.ByKind.Notify; n > 0 {
+		a.Note("Triage did %d by itself: countersign inbox --kind notify", n)
+	}
 	if counts.Total == 0 {
 		return a.Print("Nothing waits for a person.\n")
 	}
@@ -81,8 +104,8 @@ func showCounts(a *command.App, counts wire.InboxCounts) error {
 	if counts.Capped {
 		atLeast = "at least "
 	}
-	err := a.Print("%s%d wait: %d for approval, %d with an unknown outcome, %d failed reversals. %d escalated, %d expire within the hour.\n",
-		atLeast, counts.Total, counts.ByKind.Approval, counts.ByKind.Unknown, counts.ByKind.Compensation, counts.Escalated, counts.Expiring)
+	err := a.Print("%s%d wait: %d for approval, %d questions, %d reviews, %d with an unknown outcome, %d failed reversals. %d escalated, %d expire within the hour.\n",
+		atLeast, counts.Total, counts.ByKind.Approval, counts.ByKind.Question, counts.ByKind.Review, counts.ByKind.Unknown, counts.ByKind.Compensation, counts.Escalated, counts.Expiring)
 	if err != nil {
 		return err
 	}
@@ -99,8 +122,10 @@ func waitsText(it wire.InboxItem) string {
 		return "a failed reversal: countersign workflow show " + it.WorkflowID.String()
 	case wire.InboxUnknown:
 		return "somebody to find out whether it happened: countersign dlq resolve"
+	case wire.InboxNotify:
+		return "nothing; triage did it: countersign acknowledge"
 	}
-	parts := []string{"approval"}
+	parts := []string{it.Kind}
 	if it.Needed > 1 {
 		parts[0] = fmt.Sprintf("%d of %d approvals", it.Needed-it.Given, it.Needed)
 	}

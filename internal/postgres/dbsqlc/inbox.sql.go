@@ -93,27 +93,33 @@ const inboxItems = `-- name: InboxItems :many
     FROM actions a
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-    WHERE 'approval' = ANY ($1::text[])
-        AND a.tenant_id = $2 AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
-        AND ($3::text IS NULL OR a.source_id = $3)
-        AND ($4::text IS NULL OR a.tool_name = $4)
-        AND ($5::text IS NULL OR a.session_id = $5)
-        AND ($6::text IS NULL OR a.automation_id = $6)
-        AND (cardinality($7::integer[]) = 0 OR r.risk_rank = ANY ($7::integer[]))
-        AND ($8::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $8)
-        AND ($9::timestamptz IS NULL OR a.approval_expires_at < $9)
-        AND CASE $10::text
-            WHEN 'newest' THEN a.action_id < $11
-            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($12::timestamptz, $11)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($13::integer, $11)
-            ELSE a.action_id > $11::uuid
+    WHERE $1::text[] && '{approval,question,review}'
+        AND ($1::text[] @> '{approval,question,review}' OR approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) = ANY ($1::text[]))
+        AND ($2::text = '' OR EXISTS (
+            SELECT 1 FROM triage_proposals t
+            JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+            WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id AND t.proposal_id = a.action_id AND m.cohort = $2::text
+        ))
+        AND a.tenant_id = $3 AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
+        AND ($4::text IS NULL OR a.source_id = $4)
+        AND ($5::text IS NULL OR a.tool_name = $5)
+        AND ($6::text IS NULL OR a.session_id = $6)
+        AND ($7::text IS NULL OR a.automation_id = $7)
+        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
+        AND ($9::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $9)
+        AND ($10::timestamptz IS NULL OR a.approval_expires_at < $10)
+        AND CASE $11::text
+            WHEN 'newest' THEN a.action_id < $12
+            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($13::timestamptz, $12)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($14::integer, $12)
+            ELSE a.action_id > $12::uuid
         END
     ORDER BY
-        CASE WHEN $10 = 'expiry' THEN a.approval_expires_at END,
-        CASE WHEN $10 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $10 = 'newest' THEN a.action_id END DESC,
+        CASE WHEN $11 = 'expiry' THEN a.approval_expires_at END,
+        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $11 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $14::bigint
+    LIMIT $15::bigint
 )
 UNION ALL
 (
@@ -123,26 +129,26 @@ UNION ALL
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'unknown' = ANY ($1::text[])
-        AND l.tenant_id = $2 AND l.reason = 'unknown'
-        AND ($3::text IS NULL OR a.source_id = $3)
-        AND ($4::text IS NULL OR a.tool_name = $4)
-        AND ($5::text IS NULL OR a.session_id = $5)
-        AND ($6::text IS NULL OR a.automation_id = $6)
-        AND (cardinality($7::integer[]) = 0 OR r.risk_rank = ANY ($7::integer[]))
-        AND ($8::boolean IS NULL OR NOT $8)
-        AND $9::timestamptz IS NULL
-        AND CASE $10::text
-            WHEN 'newest' THEN l.action_id < $11
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($12::timestamptz, $11)
-            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($13::integer, $11)
-            ELSE l.action_id > $11::uuid
+    WHERE 'unknown' = ANY ($1::text[]) AND $2::text = ''
+        AND l.tenant_id = $3 AND l.reason = 'unknown'
+        AND ($4::text IS NULL OR a.source_id = $4)
+        AND ($5::text IS NULL OR a.tool_name = $5)
+        AND ($6::text IS NULL OR a.session_id = $6)
+        AND ($7::text IS NULL OR a.automation_id = $7)
+        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
+        AND ($9::boolean IS NULL OR NOT $9)
+        AND $10::timestamptz IS NULL
+        AND CASE $11::text
+            WHEN 'newest' THEN l.action_id < $12
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($13::timestamptz, $12)
+            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($14::integer, $12)
+            ELSE l.action_id > $12::uuid
         END
     ORDER BY
-        CASE WHEN $10 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $10 = 'newest' THEN l.action_id END DESC,
+        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $11 = 'newest' THEN l.action_id END DESC,
         l.action_id
-    LIMIT $14::bigint
+    LIMIT $15::bigint
 )
 UNION ALL
 (
@@ -153,31 +159,64 @@ UNION ALL
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
     JOIN actions a ON a.tenant_id = s.tenant_id AND a.action_id = s.action_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'compensation' = ANY ($1::text[])
-        AND w.tenant_id = $2 AND w.state = 'compensation_failed'
-        AND ($3::text IS NULL OR a.source_id = $3)
-        AND ($4::text IS NULL OR a.tool_name = $4)
-        AND ($5::text IS NULL OR a.session_id = $5)
-        AND ($6::text IS NULL OR a.automation_id = $6)
-        AND (cardinality($7::integer[]) = 0 OR r.risk_rank = ANY ($7::integer[]))
-        AND ($8::boolean IS NULL OR NOT $8)
-        AND $9::timestamptz IS NULL
-        AND CASE $10::text
-            WHEN 'newest' THEN s.action_id < $11
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($12::timestamptz, $11)
-            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($13::integer, $11)
-            ELSE s.action_id > $11::uuid
+    WHERE 'compensation' = ANY ($1::text[]) AND $2::text = ''
+        AND w.tenant_id = $3 AND w.state = 'compensation_failed'
+        AND ($4::text IS NULL OR a.source_id = $4)
+        AND ($5::text IS NULL OR a.tool_name = $5)
+        AND ($6::text IS NULL OR a.session_id = $6)
+        AND ($7::text IS NULL OR a.automation_id = $7)
+        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
+        AND ($9::boolean IS NULL OR NOT $9)
+        AND $10::timestamptz IS NULL
+        AND CASE $11::text
+            WHEN 'newest' THEN s.action_id < $12
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($13::timestamptz, $12)
+            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($14::integer, $12)
+            ELSE s.action_id > $12::uuid
         END
     ORDER BY
-        CASE WHEN $10 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $10 = 'newest' THEN s.action_id END DESC,
+        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $11 = 'newest' THEN s.action_id END DESC,
         s.action_id
-    LIMIT $14::bigint
+    LIMIT $15::bigint
+)
+UNION ALL
+(
+    SELECT
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
+    FROM triage_proposals t
+    JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+    LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+    WHERE 'notify' = ANY ($1::text[])
+        AND t.tenant_id = $3 AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
+        AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
+        AND ($2::text = '' OR m.cohort = $2::text)
+        AND ($4::text IS NULL OR a.source_id = $4)
+        AND ($5::text IS NULL OR a.tool_name = $5)
+        AND ($6::text IS NULL OR a.session_id = $6)
+        AND ($7::text IS NULL OR a.automation_id = $7)
+        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
+        AND ($9::boolean IS NULL OR NOT $9)
+        AND $10::timestamptz IS NULL
+        AND CASE $11::text
+            WHEN 'newest' THEN a.action_id < $12
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($13::timestamptz, $12)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($14::integer, $12)
+            ELSE a.action_id > $12::uuid
+        END
+    ORDER BY
+        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $11 = 'newest' THEN a.action_id END DESC,
+        a.action_id
+    LIMIT $15::bigint
 )
 `
 
 type InboxItemsParams struct {
 	Kinds         []string
+	Cohort        string
 	TenantID      envelope.TenantID
 	Source        *string
 	Tool          *string
@@ -209,7 +248,8 @@ type InboxItemsRow struct {
 
 // The items that wait for a person, after a cursor: actions to decide about,
 // actions of unknown outcome, and steps of workflows that were done and could
-// not be reversed. Each kind has at most @most rows, in the requested order;
+// not be reversed, and what triage did by itself that nobody has acknowledged.
+// Each kind has at most @most rows, in the requested order;
 // items without an expiry are last.
 //
 // It is planned for its values: the planner then drops the conditions and orders
@@ -220,6 +260,7 @@ type InboxItemsRow struct {
 func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams) ([]InboxItemsRow, error) {
 	rows, err := db.Query(ctx, inboxItems,
 		arg.Kinds,
+		arg.Cohort,
 		arg.TenantID,
 		arg.Source,
 		arg.Tool,
@@ -262,4 +303,63 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const inboxKinds = `-- name: InboxKinds :many
+SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
+FROM actions a
+WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND a.external_id LIKE 'triage:%'
+`
+
+type InboxKindsParams struct {
+	TenantID  envelope.TenantID
+	ActionIds []uuid.UUID
+}
+
+type InboxKindsRow struct {
+	ActionID envelope.ActionID
+	Kind     string
+}
+
+// The kinds of actions of triage that wait for approval. They are not part of
+// InboxItems, where they would change the planner's choice of an index.
+func (q *Queries) InboxKinds(ctx context.Context, db DBTX, arg *InboxKindsParams) ([]InboxKindsRow, error) {
+	rows, err := db.Query(ctx, inboxKinds, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InboxKindsRow{}
+	for rows.Next() {
+		var i InboxKindsRow
+		if err := rows.Scan(&i.ActionID, &i.Kind); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const inboxNoticed = `-- name: InboxNoticed :execrows
+UPDATE triage_proposals t
+SET noticed_at = now()
+WHERE t.tenant_id = $1 AND t.proposal_id = ANY ($2::uuid[]) AND t.noticed_at IS NULL
+`
+
+type InboxNoticedParams struct {
+	TenantID  envelope.TenantID
+	ActionIds []uuid.UUID
+}
+
+// Acknowledges what triage did by itself. What waits for a person, or was
+// acknowledged, is left.
+func (q *Queries) InboxNoticed(ctx context.Context, db DBTX, arg *InboxNoticedParams) (int64, error) {
+	result, err := db.Exec(ctx, inboxNoticed, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -143,6 +143,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"denyActions":             {"POST", "/api/v1/actions/deny", object{"ids": []string{edited}}, 200},
 		"getInbox":                {"GET", "/api/v1/inbox?limit=2", nil, 200},
 		"getInboxCounts":          {"GET", "/api/v1/inbox/counts?kind=approval,unknown", nil, 200},
+		"acknowledgeInbox":        {"POST", "/api/v1/inbox/acknowledge", object{"ids": []string{uuid.NewString()}}, 200},
 		"listReviews":             {"GET", "/api/v1/reviews", nil, 200},
 		"putReview":               {"PUT", "/api/v1/reviews/" + src + ":*?risk=high", object{"approvals": 2}, 200},
 		"deleteReview":            {"DELETE", "/api/v1/reviews/" + src + ":x", nil, 204},

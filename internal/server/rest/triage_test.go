@@ -152,6 +152,94 @@ func TestSenderAndSubjectOfMailInApprovals(t *testing.T) {
 	f.leaksNoMail()
 }
 
+// TestKindsOfWhatWaits: questions and texts of triage are kinds of their own, and so
+// is what it did without a person, until somebody acknowledges it.
+func TestKindsOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailkinds")
+	message, unsure := uuid.NewString(), uuid.NewString()
+	f.mailbox("ann", message)
+	f.message("ann", unsure, time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	f.write(`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question, decision, signals, prediction, model)
+		SELECT tenant_id, $3::uuid, account_id, run_id, act, category, priority, bucket, 'newsletters', level, 0.4, true, decision, signals, prediction, model
+		FROM triage_decisions WHERE tenant_id = $1 AND message_id = $2::uuid`, message, unsure)
+	plain, other := f.waitingProposal(message, "a", object{"n": 1}), f.mail(object{"n": 2})
+	question, review := f.waitingProposal(unsure, "b", object{"n": 3}), f.waitingProposal(message, "c", object{"n": 4})
+	f.write("UPDATE actions SET tool_name = 'message.draft' WHERE tenant_id = $1 AND action_id = $2::uuid", review)
+	var did []string
+	for n, name := range []string{"d", "e", "f"} {
+		id := f.waitingProposal(message, name, object{"n": n})
+		did = append(did, id)
+		f.write("UPDATE actions SET approval_state = 'auto', approval_expires_at = NULL WHERE tenant_id = $1 AND action_id = $2::uuid", id)
+		f.write("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2::uuid, 1, 'sent', now())", id)
+	}
+	// What was taken back, and what is too old, is no notice.
+	f.write("UPDATE triage_proposals SET outcome = 'reverted' WHERE tenant_id = $1 AND proposal_id = $2::uuid", did[1])
+	f.write("UPDATE triage_proposals SET proposed_at = now() - interval '8 days' WHERE tenant_id = $1 AND proposal_id = $2::uuid", did[2])
+	kinds := func(by *client, query string) map[string]string {
+		t.Helper()
+		got := map[string]string{}
+		for _, it := range by.inbox(query).Items {
+			got[it.ActionID.String()] = it.Kind
+		}
+		return got
+	}
+	counts := func(query string) wire.InboxCounts {
+		t.Helper()
+		var c wire.InboxCounts
+		f.operator.send("GET", "/api/v1/inbox/counts?"+query, nil).wants(t, 200).into(t, &c)
+		return c
+	}
+
+	for query, want := range map[string]map[string]string{
+		"":                           {plain: "approval", other: "approval", question: "question", review: "review"},
+		"kind=approval":              {plain: "approval", other: "approval"},
+		"kind=question,review":       {question: "question", review: "review"},
+		"kind=notify":                {did[0]: "notify"},
+		"kind=notify&order=risk":     {did[0]: "notify"},
+		"kind=notify&order=expiry":   {did[0]: "notify"},
+		"cohort=newsletters":         {question: "question"},
+		"cohort=default":             {plain: "approval", review: "review"},
+		"cohort=vip":                 {},
+		"kind=review&order=newest":   {review: "review"},
+		"kind=notify&cohort=default": {did[0]: "notify"},
+	} {
+		if got := kinds(f.operator, query); !maps.Equal(got, want) {
+			t.Errorf("inbox?%s = %v, want %v", query, got, want)
+		}
+	}
+	for query, want := range map[string]wire.InboxByKind{
+		"": {Approval: 2, Question: 1, Review: 1, Notify: 1}, "kind=question": {Question: 1}, "kind=notify": {Notify: 1}, "cohort=newsletters": {Question: 1},
+	} {
+		if got := counts(query); got.ByKind != want || got.Total != want.Approval+want.Question+want.Review+counts("kind=notify").ByKind.Notify*map[bool]int{true: 1}[query == "kind=notify"] {
+			t.Errorf("counts?%s = %+v, want %+v", query, got, want)
+		}
+	}
+	for _, it := range f.operator.inbox("").Items {
+		if it.ETag == "" || it.Needed != 1 {
+			t.Errorf("%s has no version to decide about: %+v", it.Kind, it)
+		}
+	}
+	f.operator.send("POST", path(question, "/approve"), nil).wants(t, 200)
+
+	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
+	if got := kinds(viewer, "kind=review"); len(got) != 1 {
+		t.Errorf("a viewer sees %v, want the kinds as everybody", got)
+	}
+	viewer.send("GET", "/api/v1/inbox?cohort=default", nil).refused(t, 403, "scope")
+	viewer.send("POST", "/api/v1/inbox/acknowledge", object{"ids": did[:1]}).wants(t, 403)
+	f.operator.send("POST", "/api/v1/inbox/acknowledge", object{"ids": []string{}}).wants(t, 400)
+	var done wire.InboxNoticed
+	f.operator.send("POST", "/api/v1/inbox/acknowledge", object{"ids": did[:1]}).wants(t, 200).into(t, &done)
+	if done.Acknowledged != 1 || len(kinds(f.operator, "kind=notify")) != 0 || counts("").ByKind.Notify != 0 {
+		t.Errorf("acknowledged %d, and %v is listed, want it gone", done.Acknowledged, kinds(f.operator, "kind=notify"))
+	}
+	f.operator.send("POST", "/api/v1/inbox/acknowledge", object{"ids": did[:1]}).wants(t, 200).into(t, &done)
+	if done.Acknowledged != 0 {
+		t.Errorf("acknowledged %d again", done.Acknowledged)
+	}
+}
+
 // leaksNoMail checks that text of mail is in the tables of triage alone: in no
 // line of the log, and in no row of any other table.
 func (f *tenantFixture) leaksNoMail() {

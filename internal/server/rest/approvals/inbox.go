@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/visible"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -75,6 +80,19 @@ func InboxCounts(c *request.Call) error {
 	return c.JSON(http.StatusOK, counts)
 }
 
+// Acknowledge handles POST /api/v1/inbox/acknowledge. It acknowledges actions of
+// triage that ran without a person.
+func Acknowledge(c *request.Call, body wire.InboxNotices) error {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.InboxNoticed, error) {
+		n, err := approval.Acknowledge(ctx, tx, c.By.Tenant, body.IDs)
+		if err != nil || n == 0 {
+			return wire.InboxNoticed{}, err
+		}
+		c.Detail = map[string]any{"ids": body.IDs, "acknowledged": n}
+		return wire.InboxNoticed{Acknowledged: n}, c.RecordChange(ctx, tx, "notices of triage acknowledged")
+	})
+}
+
 // inboxFilter reads the filter from the query.
 func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 	q := c.Query
@@ -86,6 +104,9 @@ func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
 		return f, err
 	}
+	if f.Cohort = q.Get("cohort"); f.Cohort != "" && !access.ReadsMail(c.By) {
+		return f, fault.Coded(wire.CodeScope, fault.Denied, "the filter cohort needs the scope %s, and a token for all tools", identity.MailRead)
+	}
 	f.ExpiresBefore, err = c.QueryTime("expires_before")
 	return f, err
 }
@@ -94,7 +115,8 @@ func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
 	refused := make(map[approval.InboxKind]wire.ProblemCode)
 	for kind, operation := range map[approval.InboxKind]string{
-		approval.InboxApproval: "approveAction", approval.InboxUnknown: "resolveDeadLetter", approval.InboxCompensation: "resolveWorkflow",
+		approval.InboxApproval: "approveAction", approval.InboxQuestion: "approveAction", approval.InboxReview: "approveAction",
+		approval.InboxNotify: "acknowledgeInbox", approval.InboxUnknown: "resolveDeadLetter", approval.InboxCompensation: "resolveWorkflow",
 	} {
 		if err := c.Routes.Admit(c.By, operation); err != nil {
 			refused[kind] = request.ProblemOf(err).Code

@@ -87,6 +87,7 @@ func Table() []Route {
 
 		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, Handle: approvals.Inbox},
 		{Route: access.Route{Pattern: "GET /api/v1/inbox/counts", Operation: "getInboxCounts", Roles: readers, Scope: identity.ActionsRead}, Handle: approvals.InboxCounts},
+		{Route: access.Route{Pattern: "POST /api/v1/inbox/acknowledge", Operation: "acknowledgeInbox", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(approvals.Acknowledge))},
 		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, Handle: approvals.Reviews},
 		{Route: access.Route{Pattern: "PUT /api/v1/reviews/{tool}", Operation: "putReview", Roles: admin, Scope: identity.PolicyWrite}, MaxBody: one, Handle: request.WithBody(approvals.PutReview)},
 		{Route: access.Route{Pattern: "DELETE /api/v1/reviews/{tool}", Operation: "deleteReview", Roles: admin, Scope: identity.PolicyWrite}, Handle: approvals.DeleteReview},

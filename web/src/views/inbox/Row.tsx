@@ -18,7 +18,14 @@ interface Props {
   ask: boolean
 }
 
-const kinds = { approval: undefined, unknown: 'unknown', compensation: 'failed' } as const
+const kinds = {
+  approval: undefined,
+  question: undefined,
+  review: undefined,
+  notify: 'completed',
+  unknown: 'unknown',
+  compensation: 'failed',
+} as const
 
 // Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it
 // changed alone: a list has a thousand.

@@ -114,5 +114,8 @@ export const actionQuery = (id: string) => ({
     get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
 })
 
+// decided says whether items of a kind are approved or denied.
+export const decided = (kind: Kind | undefined) => kind === 'approval' || kind === 'question' || kind === 'review'
+
 // keyOf names an item of the inbox.
 export const keyOf = (item: Item) => item.action_id

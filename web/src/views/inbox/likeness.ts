@@ -28,7 +28,7 @@ function parsed(item: Item): Known {
   }
 }
 
-// alike returns the other items of the same kind, tool and session.
+// alike returns the other items of the same kind, tool, session and cohort.
 export function alike(item: Item, items: readonly Item[]): Item[] {
   return items.filter(
     (other) =>
@@ -36,7 +36,8 @@ export function alike(item: Item, items: readonly Item[]): Item[] {
       other.action_id !== item.action_id &&
       other.kind === item.kind &&
       other.tool === item.tool &&
-      other.session_id === item.session_id,
+      other.session_id === item.session_id &&
+      other.mail?.cohort === item.mail?.cohort,
   )
 }
 

@@ -16,6 +16,7 @@ import { forecastQuery } from './decide'
 import { Filter } from './Filter'
 import {
   actionQuery,
+  decided,
   type Filters,
   filtersOf,
   type Item,
@@ -62,7 +63,7 @@ export default function Inbox({ id }: { id?: string }) {
   useReadAhead(id === undefined ? undefined : next)
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const chosen = useMemo(
-    () => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)),
+    () => rows.filter((item) => marked.has(keyOf(item)) && decided(item.kind) && waits(item)),
     [rows, marked, over, here],
   )
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
@@ -193,7 +194,7 @@ function summary(counts: Schemas['InboxCounts']): string {
 // useReadAhead reads what is opened after the next decision, while a person still reads what is open.
 function useReadAhead(item: Item | undefined) {
   const id = item && keyOf(item)
-  const forecast = item?.kind === 'approval'
+  const forecast = decided(item?.kind)
   useEffect(() => {
     if (!id) return
     return afterPaint(() => {
@@ -219,7 +220,7 @@ function Kinds({
   onChoose: (kind: Kind | 'all') => void
 }) {
   const count = (n: number | undefined) => n !== undefined && <span className="count">{n.toLocaleString('en')}</span>
-  const sum = counts && counts.approval + counts.unknown + counts.compensation
+  const sum = counts && counts.approval + counts.question + counts.review + counts.unknown + counts.compensation
   return (
     <Tabs
       label="Kind"
@@ -228,6 +229,9 @@ function Kinds({
       tabs={[
         { key: 'all', label: <>All {count(sum)}</> },
         { key: 'approval', label: <>Ask {count(counts?.approval)}</> },
+        ...(counts?.question ? [{ key: 'question' as const, label: <>Questions {count(counts.question)}</> }] : []),
+        ...(counts?.review ? [{ key: 'review' as const, label: <>Reviews {count(counts.review)}</> }] : []),
+        ...(counts?.notify ? [{ key: 'notify' as const, label: <>Done {count(counts.notify)}</> }] : []),
         { key: 'unknown', label: <>Unknown {count(counts?.unknown)}</> },
         { key: 'compensation', label: <>Reversals {count(counts?.compensation)}</> },
       ]}
@@ -292,7 +296,7 @@ function Likeness({
 }) {
   const item = useDeferredValue(now)
   const items = useDeferredValue(all)
-  const others = useMemo(() => (item.kind === 'approval' ? alike(item, items) : []), [item, items])
+  const others = useMemo(() => (decided(item.kind) ? alike(item, items) : []), [item, items])
   const differ = useMemo(() => differences([item, ...others]), [item, others])
   if (!others.length) return null
   return (

@@ -1,0 +1,181 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+)
+
+// The bounds of InboxCounts.
+const (
+	maxCounted = 5000
+	maxTools   = 20
+	// expiringWithin is the time to expiry below which an item counts as expiring.
+	expiringWithin = time.Hour
+)
+
+// InboxCounts counts the items of the inbox, each number up to 5,000. It does
+// not read their arguments.
+func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f InboxFilter, now time.Time) (wire.InboxCounts, error) {
+	var c wire.InboxCounts
+	soon := now.Add(expiringWithin)
+	err := postgres.InTx(ctx, d.db, postgres.API(tenant).Snapshot(), func(tx pgx.Tx) error {
+		var err error
+		var counted [][]InboxItem
+		waiting := 0
+		for _, kinds := range f.counted() {
+			one := f
+			one.Kinds = kinds
+			items, err := inboxItems(ctx, tx, tenant, InboxQuery{InboxFilter: one, Most: maxCounted + 1})
+			if err != nil {
+				return err
+			}
+			counted = append(counted, items)
+			if kinds[0].Decided() {
+				waiting = len(items)
+			}
+		}
+		c = countItems(counted, soon, len(f.Kinds) == 0)
+		if c.LostLogins, c.NeededScopes, err = d.lostLogins(ctx, tx, tenant); err != nil {
+			return err
+		}
+		if waiting <= maxCounted {
+			return nil
+		}
+		// Items that were not read may be urgent. An index finds those.
+		escalated, expiring := f, f
+		escalated.Escalated = new(true)
+		if expiring.ExpiresBefore.IsZero() || expiring.ExpiresBefore.After(soon) {
+			expiring.ExpiresBefore = soon
+		}
+		if f.Escalated == nil || *f.Escalated {
+			if c.Escalated, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: escalated}); err != nil {
+				return err
+			}
+		}
+		c.Expiring, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: expiring, Order: InboxExpiry})
+		return err
+	})
+	return c, err
+}
+
+// lostLogins returns the enabled sources that somebody has to log in to again, and
+// those whose logins lack scopes.
+func (d *Service) lostLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (lost []string, lacking []wire.SourceScopes, err error) {
+	snap, err := d.catalog.Current(ctx, tx, tenant)
+	if err != nil {
+		return nil, nil, err
+	}
+	lost, lacking = []string{}, []wire.SourceScopes{}
+	for _, src := range snap.Sources() {
+		switch {
+		case !src.Enabled || src.Login == nil:
+		case src.Login.LostAt != nil:
+			lost = append(lost, src.ID)
+		case len(src.Login.NeededScopes) > 0:
+			lacking = append(lacking, wire.SourceScopes{Source: src.ID, Scopes: src.Login.NeededScopes})
+		}
+	}
+	slices.Sort(lost)
+	slices.SortFunc(lacking, func(a, b wire.SourceScopes) int { return strings.Compare(a.Source, b.Source) })
+	return lost, lacking, nil
+}
+
+// countApprovals counts actions to decide about, up to maxCounted.
+func countApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) (int, error) {
+	q.Kinds = slices.DeleteFunc(q.kinds(), func(k InboxKind) bool { return !k.Decided() })
+	q.Most = maxCounted
+	items, err := inboxItems(ctx, tx, tenant, q)
+	return len(items), err
+}
+
+// kinds returns the kinds that the filter leaves.
+func (f InboxFilter) kinds() []InboxKind {
+	if len(f.Kinds) > 0 {
+		return slices.Clone(f.Kinds)
+	}
+	return append(decided(), InboxUnknown, InboxCompensation)
+}
+
+// counted returns the kinds that the filter leaves, in parts that one read counts.
+// Without a filter of kinds, what nobody waits for is counted as well.
+func (f InboxFilter) counted() [][]InboxKind {
+	kinds := f.kinds()
+	if len(f.Kinds) == 0 {
+		kinds = append(kinds, InboxNotify)
+	}
+	var parts [][]InboxKind
+	of := slices.DeleteFunc(slices.Clone(kinds), func(k InboxKind) bool { return !k.Decided() })
+	if len(of) > 0 {
+		parts = append(parts, of)
+	}
+	for _, kind := range kinds {
+		if !kind.Decided() {
+			parts = append(parts, []InboxKind{kind})
+		}
+	}
+	return parts
+}
+
+// countItems counts items, in parts of which each may have one more than
+// maxCounted. unasked reports whether notices count by their kind alone.
+func countItems(parts [][]InboxItem, soon time.Time, unasked bool) wire.InboxCounts {
+	c := wire.InboxCounts{Tools: []wire.ToolCount{}}
+	tools := make(map[policy.Key]int)
+	for _, items := range parts {
+		c.Capped = c.Capped || len(items) > maxCounted
+		for _, it := range items[:min(len(items), maxCounted)] {
+			*countOf(&c.ByKind, it.Kind)++
+			if it.Kind == InboxNotify && unasked {
+				continue
+			}
+			c.Total++
+			tools[it.Tool]++
+			if it.Escalated {
+				c.Escalated++
+			}
+			if !it.ExpiresAt.IsZero() && it.ExpiresAt.Before(soon) {
+				c.Expiring++
+			}
+		}
+	}
+	if c.Total > maxCounted {
+		c.Total, c.Capped = maxCounted, true
+	}
+	for key, n := range tools {
+		c.Tools = append(c.Tools, wire.ToolCount{Tool: key.String(), Count: n})
+	}
+	slices.SortFunc(c.Tools, func(a, b wire.ToolCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Tool, b.Tool))
+	})
+	c.Tools = c.Tools[:min(len(c.Tools), maxTools)]
+	return c
+}
+
+// countOf returns the count of a kind.
+func countOf(c *wire.InboxByKind, kind InboxKind) *int {
+	switch kind {
+	case InboxApproval:
+		return &c.Approval
+	case InboxQuestion:
+		return &c.Question
+	case InboxReview:
+		return &c.Review
+	case InboxUnknown:
+		return &c.Unknown
+	case InboxCompensation:
+		return &c.Compensation
+	case InboxNotify:
+		return &c.Notify
+	}
+	return new(int)
+}
