@@ -106,6 +106,13 @@ LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.m
 WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[])
 ORDER BY m.received_at DESC, m.message_id DESC;
 
+-- name: TriageProposalArgs :many
+-- The tool and the arguments of the proposal that an action was made of.
+SELECT (p.envelope #>> '{tool,name}')::text AS tool, (p.envelope -> 'args')::jsonb AS args
+FROM triage_proposals p
+JOIN actions a ON a.tenant_id = p.tenant_id AND a.external_id = p.external_id
+WHERE p.tenant_id = @tenant_id AND a.action_id = @action_id::uuid AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%';
+
 -- name: TriageProposalList :many
 -- The proposals about a message, with their outcomes: the action, or the reason
 -- why there is none, and the reverting actions.

@@ -544,6 +544,44 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 	return items, nil
 }
 
+const triageProposalArgs = `-- name: TriageProposalArgs :many
+SELECT (p.envelope #>> '{tool,name}')::text AS tool, (p.envelope -> 'args')::jsonb AS args
+FROM triage_proposals p
+JOIN actions a ON a.tenant_id = p.tenant_id AND a.external_id = p.external_id
+WHERE p.tenant_id = $1 AND a.action_id = $2::uuid AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'
+`
+
+type TriageProposalArgsParams struct {
+	TenantID envelope.TenantID
+	ActionID uuid.UUID
+}
+
+type TriageProposalArgsRow struct {
+	Tool string
+	Args []byte
+}
+
+// The tool and the arguments of the proposal that an action was made of.
+func (q *Queries) TriageProposalArgs(ctx context.Context, db DBTX, arg *TriageProposalArgsParams) ([]TriageProposalArgsRow, error) {
+	rows, err := db.Query(ctx, triageProposalArgs, arg.TenantID, arg.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageProposalArgsRow{}
+	for rows.Next() {
+		var i TriageProposalArgsRow
+		if err := rows.Scan(&i.Tool, &i.Args); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageProposalList = `-- name: TriageProposalList :many
 SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, coalesce(e.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id, coalesce(e.phase, '')::text AS phase,
     coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,

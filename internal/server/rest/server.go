@@ -162,7 +162,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),
-		Vault: cfg.Vault, SourceNetworks: cfg.SourceNetworks, MailKey: cfg.MailKey, Mail: triage.ActionMail, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
+		Vault: cfg.Vault, SourceNetworks: cfg.SourceNetworks, MailKey: cfg.MailKey, Mail: triage.ActionMail, CheckEdit: triage.CheckEdit, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	if cfg.OAuth && s.backend.Browser.Links().Known() {

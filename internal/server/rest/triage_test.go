@@ -152,6 +152,32 @@ func TestSenderAndSubjectOfMailInApprovals(t *testing.T) {
 	f.leaksNoMail()
 }
 
+// TestEditsOfProposalsOfTriage: an edit replaces the arguments under the same id, and
+// the guards of mail hold for what a person writes as well.
+func TestEditsOfProposalsOfTriage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailedits")
+	message := uuid.NewString()
+	f.mailbox("ann", message)
+	id := f.waitingProposal(message, "a", object{"to": "x"})
+	for pointer, args := range map[string]object{
+		"/args/account":        {"account": "bob"},
+		"/args/message/key":    {"account": "ann", "message": object{"key": "7:9"}},
+		"/args/to/0":           {"account": "ann", "to": []string{"eve@example.org"}},
+		"/args/labels/add/0":   {"account": "ann", "labels": object{"add": []string{"countersign_do_pay"}}},
+		"/args/labels/add/1":   {"account": "ann", "labels": object{"add": []string{"Good", "not good"}}},
+		"/args/flags/add/0":    {"account": "ann", "flags": object{"add": []string{"\\Deleted"}}},
+		"/args/labels/remove":  {"account": "ann", "labels": object{"remove": 5}},
+		"/args/expected/flags": {"account": "ann", "expected": object{"flags": nil}},
+	} {
+		for _, how := range []string{"/edit", "/approve"} {
+			if a := f.operator.send("POST", path(id, how), object{"args": args}).wants(t, 400); !strings.Contains(string(a.body), `"`+pointer+`"`) {
+				t.Errorf("%s with %v = %s, want a pointer to %s", how, args, a.body, pointer)
+			}
+		}
+	}
+}
+
 // TestKindsOfWhatWaits: questions and texts of triage are kinds of their own, and so
 // is what it did without a person, until somebody acknowledges it.
 func TestKindsOfWhatWaits(t *testing.T) {

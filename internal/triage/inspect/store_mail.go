@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
@@ -48,4 +50,14 @@ func beginning(text string) string {
 		shown += "…"
 	}
 	return shown
+}
+
+// CheckEdit checks arguments that a person wrote in place of those of an action, if
+// triage proposed it. The error is an *envelope.InvalidError.
+func CheckEdit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error {
+	rows, err := dbsqlc.New().TriageProposalArgs(ctx, tx, &dbsqlc.TriageProposalArgsParams{TenantID: tenant, ActionID: uuid.UUID(action)})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return plan.CheckEdit(plan.Tool(rows[0].Tool), rows[0].Args, args)
 }

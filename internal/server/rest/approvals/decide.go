@@ -54,6 +54,9 @@ type approveBody struct {
 // optionally with other arguments or with a grant for similar actions.
 func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	a := approval.Approval{Note: body.Note, IfMatch: c.IfMatch(), Args: body.Args}
+	if err := checkEdit(c, id, body.Args); err != nil {
+		return err
+	}
 	if w := body.Always; w != nil {
 		a.Always = new(w.always())
 	}
@@ -97,11 +100,23 @@ type editBody struct {
 // Edit handles POST /api/v1/actions/{id}/edit. It changes the arguments of an
 // action that waits for approval.
 func Edit(c *request.Call, body editBody, id envelope.ActionID) error {
+	if err := checkEdit(c, id, body.Args); err != nil {
+		return err
+	}
 	err := c.Approval.Edit(c.R.Context(), actions.Decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
 	if err != nil {
 		return err
 	}
 	return actions.Show(c, id)
+}
+
+// checkEdit checks other arguments of an action of triage. It compares them with
+// the proposal, which no edit changes.
+func checkEdit(c *request.Call, id envelope.ActionID, args json.RawMessage) error {
+	if args == nil || !json.Valid(args) {
+		return nil
+	}
+	return c.InTx(func(ctx context.Context, tx pgx.Tx) error { return c.CheckEdit(ctx, tx, c.By.Tenant, id, args) })
 }
 
 // answerMany answers with the result for each of several actions.

@@ -5,6 +5,7 @@ package request
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -72,6 +73,9 @@ type Backend struct {
 	// Mail returns the messages that actions of triage are about. Only a caller who
 	// access.ReadsMail may be shown them.
 	Mail func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error)
+	// CheckEdit checks arguments that a person wrote in place of those of an action,
+	// if triage proposed it.
+	CheckEdit func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.
 	Wake func()

@@ -2,6 +2,7 @@ package triage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -24,6 +25,12 @@ import (
 // ActionMail returns the messages that actions of triage are about.
 func ActionMail(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error) {
 	return inspect.Mail(ctx, tx, tenant, actions...)
+}
+
+// CheckEdit checks arguments that a person wrote in place of those of an action,
+// if triage proposed it.
+func CheckEdit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error {
+	return inspect.CheckEdit(ctx, tx, tenant, action, args)
 }
 
 // Status handles GET /api/v1/triage/status. It shows whether and when accounts
