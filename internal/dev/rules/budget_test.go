@@ -20,7 +20,7 @@ type area struct {
 // areas lists the parts of the project; the longest folder that holds a file counts.
 func areas() []area {
 	return []area{
-		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21500},
+		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21900},
 		{"tenants", []string{"internal/tenant"}, 14900},
 		{"sources", []string{"internal/source", "internal/connection"}, 10400},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 35300},
