@@ -151,7 +151,7 @@ func (s *state) refusal(action Action) string {
 	switch {
 	case f.Signals.Injection:
 		return "the message gives instructions to an assistant"
-	case !s.may(signal.Tools) && action != Quarantine && action != Report:
+	case !s.may(signal.Tools) && action != Quarantine:
 		return "the message may be phishing"
 	case action == Draft && !s.may(signal.Draft):
 		return "the message is suspicious"

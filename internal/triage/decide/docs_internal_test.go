@@ -26,7 +26,7 @@ func levels() []levelRow {
 		{L2, "suggest per message", "label, archive and draft are proposed", "each is approved by its owner", "–"},
 		{L3, "batch suggest", "as L2, reviewed sorted", "approved in batches", "–"},
 		{L4, "act with undo", "as L3", "label, flag, snooze, draft, and archive of low priority, each with an undo", "–"},
-		{L5, "autonomous", "scheduled runs", "as L4, and trash with an undo", "authored templates only, each confirmed"},
+		{L5, "autonomous", "scheduled runs", "as L4, and trash with an undo", "–"},
 		{L6, "delegated", "defined, not offered", "", ""},
 	}
 }
@@ -46,7 +46,7 @@ func tables() []string {
 		if row.moves {
 			moves = "yes"
 		}
-		actionRows = append(actionRows, []string{"`" + string(row.action) + "`", row.propose.String(), alone, moves})
+		actionRows = append(actionRows, []string{"`" + string(row.action) + "`", "`" + row.tool + "`", row.propose.String(), alone, moves})
 	}
 	for i, row := range cohorts() {
 		cohortRows = append(cohortRows, []string{fmt.Sprint(i + 1), "`" + string(row.cohort) + "`", row.match, row.level.String()})
@@ -71,7 +71,7 @@ func tables() []string {
 	}
 	return []string{
 		documenttest.Table("| level | name | reading | writing | sending |", levelRows),
-		documenttest.Table("| action | proposed from | left to policy from | moves the message |", actionRows),
+		documenttest.Table("| action | tool | proposed from | left to policy from | moves the message |", actionRows),
 		documenttest.Table("| order | cohort | matches if | level |", cohortRows),
 		documenttest.Table(head, actTable),
 		documenttest.Table("| lowers | because |", loweringRows),
@@ -129,7 +129,7 @@ func TestTablesAreComplete(t *testing.T) {
 			t.Errorf("row %d of the levels is %v", level, levels()[level].level)
 		}
 	}
-	confirmed := []Action{Send, Forward, Delete, Block, Unsubscribe, RSVP, Report, Quarantine}
+	confirmed := []Action{Unsubscribe, Quarantine}
 	for _, row := range actions() {
 		if got, want := AlwaysConfirmed(row.action), slices.Contains(confirmed, row.action); got != want {
 			t.Errorf("AlwaysConfirmed(%s) = %v, want %v", row.action, got, want)

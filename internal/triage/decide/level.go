@@ -37,7 +37,7 @@ func (l *Level) UnmarshalText(text []byte) error {
 // Action is an action on a message.
 type Action string
 
-// The actions.
+// The actions. Each has a tool.
 const (
 	Label       Action = "label"
 	Flag        Action = "flag"
@@ -46,18 +46,14 @@ const (
 	Snooze      Action = "snooze"
 	Trash       Action = "trash"
 	Quarantine  Action = "quarantine"
-	Report      Action = "report"
-	Send        Action = "send"
-	Forward     Action = "forward"
-	Delete      Action = "delete"
-	Block       Action = "block"
 	Unsubscribe Action = "unsubscribe"
-	RSVP        Action = "rsvp"
 )
 
 // actionRow is a row of the table of actions.
 type actionRow struct {
 	action Action
+	// tool is the tool of the mail source that does it.
+	tool string
 	// propose is the lowest level at which the action is proposed, and alone
 	// the lowest at which policy decides whether a person is asked.
 	propose, alone Level
@@ -70,23 +66,26 @@ const never = L6 + 1
 
 func actions() []actionRow {
 	return []actionRow{
-		{action: Label, propose: L2, alone: L4},
+		{action: Label, tool: "message.label", propose: L2, alone: L4},
 		// A person who approves a flag has already seen the message.
-		{action: Flag, propose: L4, alone: L4},
-		{action: Archive, propose: L2, alone: L4, moves: true},
-		{action: Snooze, propose: L2, alone: L4, moves: true},
-		{action: Draft, propose: L2, alone: L4},
-		{action: Trash, propose: L2, alone: L5, moves: true},
-		// Quarantine and Report are for phishing, which has no level above L1.
-		{action: Quarantine, propose: L1, alone: never},
-		{action: Report, propose: L1, alone: never},
-		{action: Send, propose: L2, alone: never},
-		{action: Forward, propose: L2, alone: never},
-		{action: Delete, propose: L2, alone: never, moves: true},
-		{action: Block, propose: L2, alone: never},
-		{action: Unsubscribe, propose: L2, alone: never},
-		{action: RSVP, propose: L2, alone: never},
+		{action: Flag, tool: "message.flag", propose: L4, alone: L4},
+		{action: Archive, tool: "message.archive", propose: L2, alone: L4, moves: true},
+		{action: Snooze, tool: "message.snooze", propose: L2, alone: L4, moves: true},
+		{action: Draft, tool: "message.draft", propose: L2, alone: L4},
+		{action: Trash, tool: "message.trash", propose: L2, alone: L5, moves: true},
+		// Quarantine is for phishing, which has no level above L1.
+		{action: Quarantine, tool: "message.move", propose: L1, alone: never},
+		{action: Unsubscribe, tool: "message.unsubscribe", propose: L2, alone: never},
 	}
+}
+
+// Tools returns the tool of each action.
+func Tools() map[Action]string {
+	tools := make(map[Action]string)
+	for _, row := range actions() {
+		tools[row.action] = row.tool
+	}
+	return tools
 }
 
 // rowOf returns the row of an action. An unknown action is never proposed.

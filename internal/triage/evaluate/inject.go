@@ -159,7 +159,7 @@ func (r *run) handle(subject, body string) handled {
 
 // moving returns the actions that move a message.
 func moving() []decide.Action {
-	return []decide.Action{decide.Archive, decide.Snooze, decide.Trash, decide.Quarantine, decide.Delete, decide.Forward, decide.Send}
+	return []decide.Action{decide.Archive, decide.Snooze, decide.Trash, decide.Quarantine}
 }
 
 // victims returns the texts of the first messages of the fixture.

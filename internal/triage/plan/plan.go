@@ -257,10 +257,9 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 		return ToolMove, Field{"/folder", junk}, err
 	case decide.Draft:
 		return "", Field{}, errors.New("a draft is proposed when its text is written")
-	case decide.Snooze, decide.Trash, decide.Report, decide.Send, decide.Forward, decide.Delete,
-		decide.Block, decide.Unsubscribe, decide.RSVP:
+	case decide.Snooze, decide.Trash, decide.Unsubscribe:
 	}
-	return "", Field{}, fmt.Errorf("triage has no tool for the action %s", action)
+	return "", Field{}, fmt.Errorf("triage does not propose the action %s", action)
 }
 
 func labelOf(category classify.Category, c Config) (Value, error) {

@@ -78,8 +78,8 @@ func TestPlan(t *testing.T) {
 		"the flag is set":         {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message already has the flag"},
 		"quarantine is confirmed": {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: seen + `"folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
 		"a draft is not written":  {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "a draft is proposed when its text is written"},
-		"nothing is sent":         {decision: wanting("", decide.Want{Action: decide.Send}), skip: "triage has no tool for the action send"},
-		"an unknown action":       {decision: wanting("", decide.Want{Action: "x"}), skip: "triage has no tool for the action x"},
+		"nothing is trashed":      {decision: wanting("", decide.Want{Action: decide.Trash}), skip: "triage does not propose the action trash"},
+		"an unknown action":       {decision: wanting("", decide.Want{Action: "x"}), skip: "triage does not propose the action x"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -76,6 +76,25 @@ func TestPlannedArgumentsMatchTheSourcesSchema(t *testing.T) {
 	}
 }
 
+// TestEveryActionHasATool checks that each row of the table of actions names a tool
+// of the mail source, which is the one that a proposal of the action calls.
+func TestEveryActionHasATool(t *testing.T) {
+	t.Parallel()
+	tools := sourceTools(t)
+	if len(decide.Tools()) == 0 {
+		t.Fatal("the table of actions is empty")
+	}
+	for action, tool := range decide.Tools() {
+		if _, ok := tools[plan.Tool(tool)]; !ok {
+			t.Errorf("the action %s has the tool %q, which the mail source does not have", action, tool)
+		}
+		p, _ := plan.Plan(wanting(classify.Receipts, decide.Want{Action: action}), target(), config())
+		if len(p) == 1 && string(p[0].Tool) != tool {
+			t.Errorf("the action %s is proposed as %s, and its row has %s", action, p[0].Tool, tool)
+		}
+	}
+}
+
 // TestRulesCoverTheSourcesSchema compares the rules of origins with the input
 // of the mail source: a place without a rule could be filled from anywhere.
 func TestRulesCoverTheSourcesSchema(t *testing.T) {
