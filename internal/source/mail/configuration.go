@@ -44,6 +44,8 @@ type Mailbox struct {
 	TLS  string `json:"tls,omitzero"`
 	User string `json:"user,omitzero"`
 	Auth string `json:"auth,omitzero"`
+	// SMTP is the server for outgoing mail, with the same login; nil means none.
+	SMTP *Submission `json:"smtp,omitempty"`
 	// Path is the directory of a Maildir.
 	Path string `json:"path,omitzero"`
 	// From is the sender of drafts; empty means User if that is an address.
@@ -51,7 +53,7 @@ type Mailbox struct {
 	// LabelPrefix is added to every label.
 	LabelPrefix string `json:"label_prefix,omitzero"`
 	// Folders are the names of folders by use: archive, junk, drafts, trash,
-	// snoozed.
+	// snoozed, sent.
 	Folders map[mailbox.Use]string `json:"folders,omitempty"`
 }
 
@@ -61,7 +63,7 @@ func (a Mailbox) Check(at string) error {
 	invalid := func(field string, rule envelope.Rule, message string) error {
 		return check.Invalid(at+"/"+field, rule, "%s", message)
 	}
-	remote := map[string]bool{"host": a.Host != "", "port": a.Port != 0, "tls": a.TLS != "", "user": a.User != "", "auth": a.Auth != ""}
+	remote := map[string]bool{"host": a.Host != "", "port": a.Port != 0, "tls": a.TLS != "", "user": a.User != "", "auth": a.Auth != "", "smtp": a.SMTP != nil}
 	switch {
 	case a.Kind == KindMaildir && a.Path == "":
 		return invalid("path", envelope.RuleRequired, "an account of kind maildir needs the folder of the Maildir")
@@ -93,7 +95,7 @@ func (a Mailbox) address() string {
 // Account returns the account. secret is its password or token, and guard
 // restricts the networks of its server.
 func (a Mailbox) Account(secret rest.Secret, guard safehttp.Guard) Account {
-	return Account{Open: a.opener(secret, guard), From: a.address(), LabelPrefix: a.LabelPrefix, Folders: a.Folders}
+	return Account{Open: a.opener(secret, guard), From: a.address(), LabelPrefix: a.LabelPrefix, Folders: a.Folders, Submitter: a.submitter(secret, guard)}
 }
 
 // opener returns a function that connects to the account.

@@ -9,6 +9,7 @@ import (
 	"io"
 	netmail "net/mail"
 	"strings"
+	"time"
 
 	"github.com/emersion/go-message"
 	gomail "github.com/emersion/go-message/mail"
@@ -31,7 +32,7 @@ type draftArgs struct {
 func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		id := draftID(call.Key, in.Account, on.From)
-		raw, err := compose(on.From, id, in)
+		raw, err := compose(on.From, id, in, time.Time{})
 		if err != nil {
 			return s.refuse(source.CodeInvalidArgs, "an address is not a single plain address, or the text cannot be written as mail")
 		}
@@ -84,10 +85,13 @@ func draftID(key, account, from string) string {
 	return hex.EncodeToString(sum[:16]) + "@" + domain
 }
 
-// compose returns the bytes of a draft. They have no date, so that every attempt
-// writes the same bytes; the mail program adds it when the draft is sent.
-func compose(from, id string, in draftArgs) ([]byte, error) {
+// compose returns the bytes of a mail. Those of a draft have no date, so that every
+// attempt writes the same bytes; the mail program adds it when the draft is sent.
+func compose(from, id string, in draftArgs, date time.Time) ([]byte, error) {
 	var h gomail.Header
+	if !date.IsZero() {
+		h.SetDate(date)
+	}
 	lists := map[string][]string{"To": in.To, "Cc": in.Cc}
 	if from != "" {
 		lists["From"] = []string{from}

@@ -1,5 +1,6 @@
 // Package mail is the source of tools that change messages in mailboxes: labels,
-// flags, folders and drafts. It neither sends nor deletes mail.
+// flags, folders and drafts. It deletes no mail, and sends only what a person
+// approved.
 //
 // A call identifies a message by a digest of its content. A message with another
 // digest is never changed, even if its Message-ID or its key in a folder match.
@@ -50,13 +51,17 @@ const (
 	// ToolDraft stores a draft. Its Message-ID is derived from the call's key,
 	// so a repeated call finds it.
 	ToolDraft = "message.draft"
+	// ToolSend sends a mail, and ToolSent reports whether that of a call is in the
+	// folder for sent mail.
+	ToolSend = "message.send"
+	ToolSent = "message.sent"
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
 )
 
 // AlwaysPerson reports whether a person approves every call of a tool, whatever
 // policy allows: its effect leaves the mailbox and cannot be taken back.
-func AlwaysPerson(tool string) bool { return tool == ToolUnsubscribe }
+func AlwaysPerson(tool string) bool { return tool == ToolUnsubscribe || tool == ToolSend }
 
 //go:embed tools.json
 var document []byte
@@ -90,6 +95,8 @@ type Account struct {
 	// Folders are the names of folders by use. They override those that the
 	// server reports.
 	Folders map[mailbox.Use]string
+	// Submitter sends its mail.
+	Submitter Submitter
 }
 
 // Source implements source.Source.
@@ -127,6 +134,8 @@ func New(cfg Config) (*Source, error) {
 		ToolUnsubscribe: rest.WithArgs(s.unsubscribe),
 		ToolRestore:     rest.WithArgs(s.restore),
 		ToolDraft:       rest.WithArgs(s.draft),
+		ToolSend:        rest.WithArgs(s.send),
+		ToolSent:        rest.WithArgs(s.wasSent),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
 	})
 	if err != nil {
