@@ -52,7 +52,7 @@ func NewMemory(identify mailbox.Identify) *Memory {
 	return &Memory{identify: identify, faults: make(map[string][]Fault), folders: []mailbox.Folder{
 		{Name: "INBOX", Use: mailbox.UseInbox}, {Name: "Archive", Use: mailbox.UseArchive}, {Name: "Drafts", Use: mailbox.UseDrafts},
 		{Name: "Junk", Use: mailbox.UseJunk}, {Name: "Trash", Use: mailbox.UseTrash}, {Name: "Projects"},
-		{Name: "Snoozed", Use: mailbox.UseSnoozed},
+		{Name: "Snoozed", Use: mailbox.UseSnoozed}, {Name: "Sent", Use: mailbox.UseSent},
 	}}
 }
 

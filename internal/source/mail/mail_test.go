@@ -356,7 +356,7 @@ func TestToolsDeclareReversals(t *testing.T) {
 
 	for name, want := range map[string]string{
 		mail.ToolLabel: mail.ToolRestore, mail.ToolFlag: mail.ToolRestore, mail.ToolArchive: mail.ToolRestore, mail.ToolMove: mail.ToolRestore,
-		mail.ToolTrash: mail.ToolRestore, mail.ToolSnooze: mail.ToolRestore, mail.ToolReturn: "", mail.ToolUnsubscribe: "",
+		mail.ToolTrash: mail.ToolRestore, mail.ToolSnooze: mail.ToolRestore, mail.ToolReturn: "", mail.ToolUnsubscribe: "", mail.ToolSend: "", mail.ToolSent: "",
 		mail.ToolDraft: mail.ToolDraftDelete, mail.ToolRestore: "", mail.ToolDraftDelete: "", mail.ToolState: "",
 	} {
 		got := ""
@@ -366,11 +366,11 @@ func TestToolsDeclareReversals(t *testing.T) {
 		if got != want {
 			t.Errorf("%s is reverted by %q, want %q", name, got, want)
 		}
-		if read := name == mail.ToolState; names[name].Hints.ReadOnly != read || (names[name].Effect == envelope.EffectRead) != read || *names[name].Hints.Destructive {
+		if read := name == mail.ToolState || name == mail.ToolSent; names[name].Hints.ReadOnly != read || (names[name].Effect == envelope.EffectRead) != read || *names[name].Hints.Destructive {
 			t.Errorf("%s has the hints %+v and the effect class %s", name, names[name].Hints, names[name].Effect)
 		}
 	}
-	if len(names) != 12 {
-		t.Errorf("List() has %d tools, want 12", len(names))
+	if len(names) != 14 {
+		t.Errorf("List() has %d tools, want 14", len(names))
 	}
 }

@@ -65,7 +65,12 @@ func (x xoauth2) Start(server *smtp.ServerInfo) (mechanism string, initial []byt
 }
 
 // Next implements smtp.Auth.
-func (x xoauth2) Next([]byte, bool) ([]byte, error) { return []byte{}, nil }
+func (x xoauth2) Next(_ []byte, more bool) ([]byte, error) {
+	if more {
+		return []byte{}, nil
+	}
+	return nil, nil
+}
 
 // submit sends a message to its recipients, to all or to none. It returns nil if
 // the server took the message.

@@ -46,6 +46,7 @@ const (
 	Snooze      Action = "snooze"
 	Trash       Action = "trash"
 	Quarantine  Action = "quarantine"
+	Send        Action = "send"
 	Unsubscribe Action = "unsubscribe"
 )
 
@@ -75,6 +76,7 @@ func actions() []actionRow {
 		{action: Trash, tool: "message.trash", propose: L2, alone: L5, moves: true},
 		// Quarantine is for phishing, which has no level above L1.
 		{action: Quarantine, tool: "message.move", propose: L1, alone: never},
+		{action: Send, tool: "message.send", propose: L2, alone: never},
 		{action: Unsubscribe, tool: "message.unsubscribe", propose: L2, alone: never},
 	}
 }
