@@ -15,8 +15,9 @@ WITH killed AS MATERIALIZED (
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
         AND (o.tenant_id, o.action_id) > (@after_tenant::uuid, @after_action::uuid)
-        AND a.created_at <= @killed_at
-        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
         AND (o.lease_until IS NULL OR o.lease_until < now())
     ORDER BY o.tenant_id, o.action_id
     LIMIT @most::bigint
@@ -39,23 +40,39 @@ WITH killed AS MATERIALIZED (
 SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed h ORDER BY h.tenant_id, h.action_id;
 
 -- name: OutboxCancelLeft :one
--- Reports whether actions that a kill covers remain: held by a worker, or
--- waiting for a person.
+-- Reports whether actions that a kill covers remain: held by a worker, waiting
+-- for a person, or proposed by triage and not taken yet.
 SELECT (EXISTS (
     SELECT FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
-        AND a.created_at <= @killed_at
-        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 ) OR EXISTS (
     SELECT FROM actions a
     JOIN buckets b ON b.bucket_id = a.bucket_id
     WHERE a.approval_state = 'required'
         AND a.tenant_id BETWEEN @first_tenant AND @last_tenant
-        AND a.created_at <= @killed_at
-        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
+) OR @scope::text = 'automation' AND EXISTS (
+    SELECT FROM proposals q
+    JOIN triage_proposals t ON t.tenant_id = q.tenant_id AND t.proposal_id = q.proposal_id
+    WHERE q.answered_at IS NULL
+        AND q.tenant_id BETWEEN @first_tenant AND @last_tenant
+        AND t.proposed_at <= @killed_at
+        AND automation_covers(@subject::text, t.tenant_id, NULL, t.external_id)
 ))::boolean AS left_over;
+
+-- name: OutboxAutomations :many
+-- The automations of actions that triage proposed.
+SELECT a.action_id, triage_automation(a.tenant_id, a.external_id)::text AS automation
+FROM actions a
+JOIN (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) n ON n.tenant_id = a.tenant_id AND n.action_id = a.action_id
+WHERE triage_automation(a.tenant_id, a.external_id) IS NOT NULL;
 
 -- name: OutboxClaim :many
 -- Leases up to a quota of due rows per bucket and reads the data for the call:
@@ -397,7 +414,8 @@ WITH waiting AS MATERIALIZED (
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
         AND (o.tenant_id, o.action_id) > (@after_tenant::uuid, @after_action::uuid)
         AND o.waits_for = @waits_for::text
-        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
     ORDER BY o.tenant_id, o.action_id
     LIMIT @most::bigint
     FOR UPDATE OF o
@@ -417,5 +435,6 @@ SELECT EXISTS (
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
         AND o.lease_until > now()
-        AND pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 )::boolean AS left_over;

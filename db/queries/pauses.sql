@@ -15,7 +15,7 @@ WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = 
 -- name: PauseList :many
 -- The pauses of a tenant, newest first, including pauses of everything.
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write, p.travelling
 FROM pauses p
 WHERE (p.tenant_id = @tenant_id OR p.tenant_id IS NULL)
     AND (p.lifted_at IS NULL OR NOT @active_only::boolean)
@@ -25,28 +25,30 @@ LIMIT @most::bigint;
 
 -- name: PauseSet :one
 -- Creates a pause or, with kill, turns an active pause into a kill. A kill stays
--- a kill; killing again also ends actions that were proposed since. A pause that
+-- a kill; killing again also ends actions that were proposed since. Travelling
+-- becomes a pause or a kill, and never the other way. A pause that
 -- needs policy:write to be lifted keeps that; reason and paused_by are those of
 -- the last order that made the pause stronger. tenant_id is NULL for everything.
-INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
+INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write, travelling)
 VALUES (@pause_id, sqlc.narg(tenant_id)::uuid, @scope, @subject, @kill::boolean, @reason, @paused_by, CASE WHEN @kill::boolean THEN now() END,
-    @needs_policy_write)
+    @needs_policy_write, @travelling)
 ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE
 SET kill = p.kill OR excluded.kill,
+    travelling = p.travelling AND excluded.travelling,
     killed_at = coalesce(excluded.killed_at, p.killed_at),
     swept_at = CASE WHEN excluded.kill THEN NULL ELSE p.swept_at END,
     txid = pg_current_xact_id(),
     needs_policy_write = p.needs_policy_write OR excluded.needs_policy_write,
-    reason = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
-    paused_by = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
+    reason = CASE WHEN excluded.kill OR p.travelling AND NOT excluded.travelling OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
+    paused_by = CASE WHEN excluded.kill OR p.travelling AND NOT excluded.travelling OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
 RETURNING p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write;
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write, p.travelling;
 
 -- name: PauseActiveList :many
 -- The active pauses that are checked per action, just before sending.
-SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at
+SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.travelling
 FROM pauses p
-WHERE p.tenant_id = @tenant_id AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool');
+WHERE p.tenant_id = @tenant_id AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool', 'automation');
 
 -- name: PauseSwept :exec
 -- Marks a kill as complete, unless it was repeated meanwhile.

@@ -7,7 +7,7 @@ FROM (
     SELECT s.failures, (s.next_run_at < now() - interval '10 minutes' AND (s.holder IS NULL OR s.lease_until < now())) AS late
     FROM triage_schedules s
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-    WHERE s.tenant_id = @tenant_id AND a.enabled
+    WHERE s.tenant_id = @tenant_id AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused'
 ) t;
 
 -- name: TriageAnswersPut :exec
@@ -24,7 +24,7 @@ WITH due AS (
     SELECT s.account_id
     FROM triage_schedules s
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-    WHERE s.tenant_id = @tenant_id AND a.enabled
+    WHERE s.tenant_id = @tenant_id AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused'
         AND (@all_accounts::boolean OR s.next_run_at <= now() OR s.asked_at IS NOT NULL)
         AND s.account_id <> ALL (@besides::uuid[])
         AND (s.holder IS NULL OR s.lease_until < now())
@@ -177,7 +177,7 @@ SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act 
 SELECT count(1)
 FROM triage_schedules s
 JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-WHERE s.tenant_id = @tenant_id AND a.enabled AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+WHERE s.tenant_id = @tenant_id AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused' AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
     AND (s.holder IS NULL OR s.lease_until < now());
 
 -- name: TriageFolder :one
@@ -214,13 +214,14 @@ CROSS JOIN LATERAL (
     ) n
 ) w;
 
--- name: TriageHold :execrows
--- Extends the lease of the run that holds an account. Every writing transaction
--- of a run begins with it: the row lock makes a run that lost its lease wait,
--- and then find another holder.
+-- name: TriageHold :one
+-- Extends the lease of the run that holds an account, and returns how the account
+-- is paused. Every writing transaction of a run begins with it: the row lock
+-- makes a run that lost its lease wait, and then find another holder.
 UPDATE triage_schedules s
 SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8), quota = @quota
-WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
+WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder
+RETURNING triage_pause(s.tenant_id, s.account_id)::text AS pause;
 
 -- name: TriageLocations :many
 -- The stored locations in a folder, with the changes that triage proposed for
@@ -424,8 +425,10 @@ RETURNING external_id, envelope;
 
 -- name: TriageProposalsPropose :many
 -- Proposes envelopes in this transaction and returns their ids in the same
--- order.
-SELECT unnest(countersign.propose_many(@envelopes::jsonb[]))::uuid AS proposal_id;
+-- order, and none if the account is paused by now: the statement sees what others
+-- committed since the transaction began.
+SELECT unnest(countersign.propose_many(@envelopes::jsonb[]))::uuid AS proposal_id
+WHERE triage_pause(@tenant_id, @account_id) <> 'paused';
 
 -- name: TriageProposalsProposed :exec
 UPDATE triage_proposals p
@@ -489,7 +492,7 @@ SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::floa
 FROM triage_accounts a
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder
     AND a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled;
+RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled, triage_pause(s.tenant_id, s.account_id)::text AS pause;
 
 -- name: TriageRunCount :exec
 WITH counted AS (
