@@ -140,19 +140,21 @@ type Employee struct {
 
 // Target is the subject of a pause.
 type Target struct {
-	// Scope is everything, tenant, employee, source, bucket or tool.
+	// Scope is everything, tenant, employee, source, bucket, tool or automation.
 	Scope string `json:"scope"`
-	// Subject is the employee's id, the source's id, the bucket's name, or
-	// source:tool; empty for everything and the tenant.
+	// Subject is the employee's id, the source's id, the bucket's name,
+	// source:tool, or the automation: triage, triage/account, or an
+	// automation_id; empty for everything and the tenant.
 	Subject string `json:"subject,omitzero"`
 }
 
-// PauseInput pauses or kills a target.
+// PauseInput pauses or kills a target, or sets an automation travelling.
 type PauseInput struct {
 	Target
 
-	Kill   bool   `json:"kill"`
-	Reason string `json:"reason"`
+	Kill       bool   `json:"kill"`
+	Travelling bool   `json:"travelling,omitzero"`
+	Reason     string `json:"reason"`
 }
 
 // Pause is a target that is, or was, paused. While it is, nothing that it covers
@@ -163,6 +165,8 @@ type Pause struct {
 
 	// Kill also ends pending actions.
 	Kill bool `json:"kill"`
+	// Travelling holds only actions that no person approved.
+	Travelling bool `json:"travelling"`
 	// Reason and By are those of the pause or, if it became one, of the kill.
 	Reason string         `json:"reason"`
 	By     envelope.Actor `json:"by"`

@@ -123,7 +123,7 @@ WITH killed AS MATERIALIZED (
     JOIN buckets b ON b.bucket_id = a.bucket_id
     WHERE a.approval_state = 'required'
         AND a.tenant_id BETWEEN @first_tenant AND @last_tenant
-        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at::timestamptz
         AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
             ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
     LIMIT @most::bigint

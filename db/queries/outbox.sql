@@ -15,7 +15,7 @@ WITH killed AS MATERIALIZED (
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
         AND (o.tenant_id, o.action_id) > (@after_tenant::uuid, @after_action::uuid)
-        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at::timestamptz
         AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
             ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
         AND (o.lease_until IS NULL OR o.lease_until < now())
@@ -47,7 +47,7 @@ SELECT (EXISTS (
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN @first_tenant AND @last_tenant
-        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at::timestamptz
         AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
             ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 ) OR EXISTS (
@@ -55,7 +55,7 @@ SELECT (EXISTS (
     JOIN buckets b ON b.bucket_id = a.bucket_id
     WHERE a.approval_state = 'required'
         AND a.tenant_id BETWEEN @first_tenant AND @last_tenant
-        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at
+        AND CASE WHEN @scope::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= @killed_at::timestamptz
         AND CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
             ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 ) OR @scope::text = 'automation' AND EXISTS (

@@ -75,3 +75,6 @@ LIMIT @most::bigint;
 -- name: PauseWoken :exec
 -- Records that all actions that waited for the lifted pause are scheduled again.
 UPDATE pauses SET woken_at = now() WHERE pause_id = @pause_id AND lifted_at IS NOT NULL;
+
+-- name: TriageAccountExists :one
+SELECT EXISTS (SELECT FROM triage_accounts a WHERE a.tenant_id = @tenant_id AND a.name = @name);

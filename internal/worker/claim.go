@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -34,6 +35,9 @@ type claimedBatch struct {
 	actions []*decision.Action
 	// votes counts the votes that still count for the granted ones.
 	votes map[envelope.ActionID]int
+	// triage has the automations of the actions that triage proposed, while triage
+	// or an account of it is paused.
+	triage map[envelope.ActionID]string
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
@@ -83,6 +87,9 @@ func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.Cla
 		c.actions[i] = actionOf(&c.items[i], c.settings[c.items[i].Tenant])
 	}
 	if err := decision.FindRecipients(ctx, tx, c.actions); err != nil {
+		return c, err
+	}
+	if c.triage, err = c.automations(ctx, tx); err != nil {
 		return c, err
 	}
 	if c.votes, err = approval.CountVotes(ctx, tx, c.granted()); err != nil {
@@ -161,6 +168,33 @@ func (c *claimedBatch) granted() (leases []outbox.Lease) {
 		}
 	}
 	return leases
+}
+
+// automations returns the automations of the actions that triage proposed, if a
+// pause of triage can cover some.
+func (c *claimedBatch) automations(ctx context.Context, tx pgx.Tx) (map[envelope.ActionID]string, error) {
+	var items []outbox.Item
+	for i := range c.items {
+		if c.settings[c.items[i].Tenant].Limits.TriagePause() {
+			items = append(items, c.items[i])
+		}
+	}
+	if len(items) == 0 {
+		return nil, nil
+	}
+	return outbox.Automations(ctx, tx, items)
+}
+
+// automationsOf returns the names by which a pause can cover the program that
+// proposed an item.
+func (c *claimedBatch) automationsOf(it *outbox.Item) (names []string) {
+	if it.Automation != "" {
+		names = append(names, it.Automation)
+	}
+	if of, ok := c.triage[it.Action]; ok {
+		names = append(names, pause.Triage, of)
+	}
+	return names
 }
 
 // readSettings reads the settings of the tenants of the batch. It returns the
@@ -380,7 +414,7 @@ func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
 	it, a := &c.items[i], c.actions[i]
 	f = preflight.FactsOf(a.Settings.Limits, preflight.Action{
-		Tool: key(it), Employee: it.Employee, Bucket: a.Settings.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
+		Tool: key(it), Employee: it.Employee, Automations: c.automationsOf(it), Approved: it.Approval == envelope.ApprovalGranted, Bucket: a.Settings.Limits.NameOf(it.Bucket), Urgent: it.Urgent,
 		MustRunBefore: it.MustRunBefore, CreatedAt: it.CreatedAt, Contacts: a.Contacts, Listed: a.Match,
 	}, it.ClaimedAt)
 	for n := range f.Quiet {

@@ -72,7 +72,7 @@ func (l *forecastFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		return err
 	}
 	l.gates = preflight.FactsOf(d.Settings.Limits, preflight.Action{
-		Tool: d.Tool.Key, Employee: d.Employee, Bucket: d.Bucket, Urgent: d.Urgent, MustRunBefore: d.MustRunBefore, CreatedAt: d.CreatedAt,
+		Tool: d.Tool.Key, Employee: d.Employee, Automations: []string{d.Automation}, Bucket: d.Bucket, Urgent: d.Urgent, MustRunBefore: d.MustRunBefore, CreatedAt: d.CreatedAt,
 		Contacts: d.Contacts, Listed: d.Match,
 	}, l.start)
 	if src, ok := d.Settings.Source(d.Tool.Key.Source); ok {

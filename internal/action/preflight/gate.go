@@ -38,7 +38,7 @@ const (
 	// CodeDoNotContact: a recipient is on the do-not-contact list.
 	CodeDoNotContact = "do_not_contact"
 	// CodePaused: an operator paused the tenant, or a source, tool, bucket or
-	// employee of the envelope.
+	// employee or automation of the envelope.
 	CodePaused = "paused"
 	// CodeQuietHours: it is quiet, or will be until must_run_before.
 	CodeQuietHours = "quiet_hours"
@@ -74,7 +74,7 @@ type Facts struct {
 // Pause is an operator's pause or kill. The zero value is no pause.
 type Pause struct {
 	// Scope is the kind of thing stopped: everything, tenant, employee, source,
-	// bucket or tool.
+	// bucket, tool or automation.
 	Scope string
 	// Since is the start of the pause.
 	Since time.Time
@@ -212,6 +212,10 @@ func breakerOpen(f *Facts) Answer {
 type Action struct {
 	Tool     policy.Key
 	Employee envelope.EmployeeID
+	// Automations are the names of the program that proposed it. Approved reports
+	// whether a person agreed.
+	Automations []string
+	Approved    bool
 	// Bucket is the name of its rate bucket.
 	Bucket string
 	// Urgent reports whether the agent asks to send during quiet hours.
@@ -232,7 +236,7 @@ func FactsOf(set *limits.Set, a Action, now time.Time) Facts {
 		e, known := set.Employee(a.Employee)
 		f.UrgentAsked, f.UrgentAllowed = true, known && len(policy.MissingScopes(e.Scopes, []string{string(policy.ScopeQuietOverride)})) == 0
 	}
-	if pause, ok := set.Paused(a.Employee, a.Tool); ok {
+	if pause, ok := set.Paused(a.Employee, a.Tool, a.Approved, a.Automations...); ok {
 		f.Pause = Pause{
 			Scope: pause.Scope, Since: pause.At,
 			Kill: pause.Kill && pause.KilledAt != nil && !a.CreatedAt.After(*pause.KilledAt),

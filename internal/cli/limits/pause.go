@@ -19,9 +19,9 @@ import (
 
 // targetFlags select a target to pause, kill or resume.
 type targetFlags struct {
-	everything, tenant             bool
-	employee, source, bucket, tool string
-	reason, by                     string
+	everything, tenant, travelling             bool
+	employee, source, bucket, tool, automation string
+	reason, by                                 string
 }
 
 func (f *targetFlags) add(cmd *cobra.Command, why string) {
@@ -32,6 +32,7 @@ func (f *targetFlags) add(cmd *cobra.Command, why string) {
 	flags.StringVar(&f.source, "source", "", "actions of the source with this `id`")
 	flags.StringVar(&f.bucket, "bucket", "", "actions in the bucket with this `name`")
 	flags.StringVar(&f.tool, "tool", "", "actions of this tool, as `source:name`")
+	flags.StringVar(&f.automation, "automation", "", "actions of this automation: triage, triage/`account`, or an automation_id")
 	flags.StringVar(&f.reason, "reason", "", why)
 	flags.StringVar(&f.by, "by", "", "with --everything: your `name`, for the audit log (default: the user of this machine)")
 }
@@ -45,13 +46,14 @@ func (f *targetFlags) target() (wire.Target, error) {
 	}{
 		{f.everything, "everything", ""}, {f.tenant, "tenant", ""}, {f.employee != "", "employee", f.employee},
 		{f.source != "", "source", f.source}, {f.bucket != "", "bucket", f.bucket}, {f.tool != "", "tool", f.tool},
+		{f.automation != "", "automation", f.automation},
 	} {
 		if t.given {
 			named = append(named, wire.Target{Scope: t.scope, Subject: t.subject})
 		}
 	}
 	if len(named) != 1 {
-		return wire.Target{}, command.Misuse("one of --tool, --bucket, --source, --employee-id, --tenant and --everything is required")
+		return wire.Target{}, command.Misuse("one of --tool, --bucket, --source, --employee-id, --automation, --tenant and --everything is required")
 	}
 	return named[0], nil
 }
@@ -63,6 +65,7 @@ func Pause(a *command.App) *cobra.Command {
 		return runPause(ctx, a, f, false)
 	})
 	f.add(cmd, "reason, for people who find it paused (required)")
+	cmd.Flags().BoolVar(&f.travelling, "travelling", false, "with --automation: hold only what no person approved, and keep triage at level L2")
 	cmd.AddCommand(pauseList(a))
 	return cmd
 }
@@ -85,6 +88,9 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	if f.reason == "" {
 		return command.Misuse("--reason is required, for people who find it stopped")
 	}
+	if f.travelling && f.automation == "" {
+		return command.Misuse("--travelling needs --automation")
+	}
 	var p wire.Pause
 	inFlight := -1
 	if f.everything {
@@ -92,7 +98,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	} else {
 		var c *client.Client
 		if c, err = a.Client(); err == nil {
-			p, err = c.Pause(ctx, wire.PauseInput{Target: of, Kill: kill, Reason: f.reason})
+			p, err = c.Pause(ctx, wire.PauseInput{Target: of, Kill: kill, Travelling: f.travelling, Reason: f.reason})
 		}
 	}
 	if err != nil {
@@ -107,14 +113,21 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 // showStop shows a pause, and when it is effective.
 func showStop(a *command.App, of wire.Target, p wire.Pause, kill bool, inFlight int) error {
 	what := "paused"
-	if p.Kill {
+	switch {
+	case p.Kill:
 		what = "killed"
+	case p.Travelling:
+		what = "travelling"
 	}
 	err := a.Print("%s is %s, since %s by %s: %s\n", command.Line(targetText(of)), what, command.Local(&p.At), command.Line(p.By.Brief()), command.Line(p.Reason))
 	if err != nil {
 		return err
 	}
-	a.Note("Workers stop claiming its actions within a second.")
+	if p.Travelling {
+		a.Note("Actions that no person approved wait; triage asks a person about everything.")
+	} else {
+		a.Note("Workers stop claiming its actions within a second.")
+	}
 	if inFlight >= 0 {
 		a.Note("Workers hold %d action(s) now; those not sent yet are stopped within five seconds.", inFlight)
 	}
@@ -217,6 +230,9 @@ func pauseView() command.View[wire.Pause] {
 		Empty: "Nothing is paused.", Head: []string{"WHAT", "STATE", "SINCE", "UNTIL", "BY", "ENDED", "WHY"},
 		Row: func(p wire.Pause) []string {
 			kind, ended := "paused", ""
+			if p.Travelling {
+				kind = "travelling"
+			}
 			if p.Kill {
 				kind, ended = "killed", strconv.Itoa(p.Cancelled)
 			}

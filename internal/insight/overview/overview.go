@@ -289,7 +289,7 @@ func (r *reading) fleet(buckets []Bucket) Fleet {
 	f := Fleet{
 		Backlog: r.counts.Backlog, Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Tables: r.tables,
 		Waiting:     map[string]int64{reasonTurn: 0, "retry": 0, "quiet_hours": 0, reasonPaused: 0, "breaker_open": 0, "login_lost": 0, "login_unavailable": 0, "bucket": 0, reasonApproval: 0, "not_before": 0, "held": 0},
-		Pauses:      map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 0, "tool": 0},
+		Pauses:      map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 0, "tool": 0, "automation": 0},
 		DeadLetters: map[string]int64{"refused": 0, "exhausted": 0, "unknown": 0},
 	}
 	for _, w := range r.counts.waiting(r.approvals) {

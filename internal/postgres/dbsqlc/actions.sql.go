@@ -265,8 +265,9 @@ WITH killed AS MATERIALIZED (
     JOIN buckets b ON b.bucket_id = a.bucket_id
     WHERE a.approval_state = 'required'
         AND a.tenant_id BETWEEN $3 AND $4
-        AND a.created_at <= $5
-        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $5::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= $6::timestamptz
+        AND CASE WHEN $5::text = 'automation' THEN automation_covers($7::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($5::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name) END
     LIMIT $8::bigint
     FOR UPDATE OF a SKIP LOCKED
 ), inserted_attempts AS (
@@ -286,8 +287,8 @@ type ActionsCancelParams struct {
 	Message     string
 	FirstTenant envelope.TenantID
 	LastTenant  envelope.TenantID
-	KilledAt    time.Time
 	Scope       string
+	KilledAt    time.Time
 	Subject     string
 	Most        int64
 }
@@ -305,8 +306,8 @@ func (q *Queries) ActionsCancel(ctx context.Context, db DBTX, arg *ActionsCancel
 		arg.Message,
 		arg.FirstTenant,
 		arg.LastTenant,
-		arg.KilledAt,
 		arg.Scope,
+		arg.KilledAt,
 		arg.Subject,
 		arg.Most,
 	)

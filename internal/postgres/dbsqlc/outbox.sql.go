@@ -13,6 +13,44 @@ import (
 	"github.com/google/uuid"
 )
 
+const outboxAutomations = `-- name: OutboxAutomations :many
+SELECT a.action_id, triage_automation(a.tenant_id, a.external_id)::text AS automation
+FROM actions a
+JOIN (SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::uuid[]) AS action_id) n ON n.tenant_id = a.tenant_id AND n.action_id = a.action_id
+WHERE triage_automation(a.tenant_id, a.external_id) IS NOT NULL
+`
+
+type OutboxAutomationsParams struct {
+	TenantIds []uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type OutboxAutomationsRow struct {
+	ActionID   envelope.ActionID
+	Automation string
+}
+
+// The automations of actions that triage proposed.
+func (q *Queries) OutboxAutomations(ctx context.Context, db DBTX, arg *OutboxAutomationsParams) ([]OutboxAutomationsRow, error) {
+	rows, err := db.Query(ctx, outboxAutomations, arg.TenantIds, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxAutomationsRow{}
+	for rows.Next() {
+		var i OutboxAutomationsRow
+		if err := rows.Scan(&i.ActionID, &i.Automation); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const outboxCancel = `-- name: OutboxCancel :many
 WITH killed AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id, o.attempt,
@@ -26,8 +64,9 @@ WITH killed AS MATERIALIZED (
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN $1 AND $2
         AND (o.tenant_id, o.action_id) > ($3::uuid, $4::uuid)
-        AND a.created_at <= $5
-        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $5::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= $6::timestamptz
+        AND CASE WHEN $5::text = 'automation' THEN automation_covers($7::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($5::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name) END
         AND (o.lease_until IS NULL OR o.lease_until < now())
     ORDER BY o.tenant_id, o.action_id
     LIMIT $8::bigint
@@ -55,8 +94,8 @@ type OutboxCancelParams struct {
 	LastTenant  envelope.TenantID
 	AfterTenant uuid.UUID
 	AfterAction uuid.UUID
-	KilledAt    time.Time
 	Scope       string
+	KilledAt    time.Time
 	Subject     string
 	Most        int64
 	Message     string
@@ -79,8 +118,8 @@ func (q *Queries) OutboxCancel(ctx context.Context, db DBTX, arg *OutboxCancelPa
 		arg.LastTenant,
 		arg.AfterTenant,
 		arg.AfterAction,
-		arg.KilledAt,
 		arg.Scope,
+		arg.KilledAt,
 		arg.Subject,
 		arg.Most,
 		arg.Message,
@@ -114,34 +153,43 @@ SELECT (EXISTS (
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN $1 AND $2
-        AND a.created_at <= $3
-        AND pause_covers($4::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $3::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= $4::timestamptz
+        AND CASE WHEN $3::text = 'automation' THEN automation_covers($5::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($3::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 ) OR EXISTS (
     SELECT FROM actions a
     JOIN buckets b ON b.bucket_id = a.bucket_id
     WHERE a.approval_state = 'required'
         AND a.tenant_id BETWEEN $1 AND $2
-        AND a.created_at <= $3
-        AND pause_covers($4::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $3::text = 'automation' THEN automation_proposed_at(a.tenant_id, a.external_id, a.created_at) ELSE a.created_at END <= $4::timestamptz
+        AND CASE WHEN $3::text = 'automation' THEN automation_covers($5::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($3::text, $5::text, a.employee_id, a.source_id, a.tool_name, b.name) END
+) OR $3::text = 'automation' AND EXISTS (
+    SELECT FROM proposals q
+    JOIN triage_proposals t ON t.tenant_id = q.tenant_id AND t.proposal_id = q.proposal_id
+    WHERE q.answered_at IS NULL
+        AND q.tenant_id BETWEEN $1 AND $2
+        AND t.proposed_at <= $4
+        AND automation_covers($5::text, t.tenant_id, NULL, t.external_id)
 ))::boolean AS left_over
 `
 
 type OutboxCancelLeftParams struct {
 	FirstTenant envelope.TenantID
 	LastTenant  envelope.TenantID
-	KilledAt    time.Time
 	Scope       string
+	KilledAt    time.Time
 	Subject     string
 }
 
-// Reports whether actions that a kill covers remain: held by a worker, or
-// waiting for a person.
+// Reports whether actions that a kill covers remain: held by a worker, waiting
+// for a person, or proposed by triage and not taken yet.
 func (q *Queries) OutboxCancelLeft(ctx context.Context, db DBTX, arg *OutboxCancelLeftParams) (bool, error) {
 	row := db.QueryRow(ctx, outboxCancelLeft,
 		arg.FirstTenant,
 		arg.LastTenant,
-		arg.KilledAt,
 		arg.Scope,
+		arg.KilledAt,
 		arg.Subject,
 	)
 	var left_over bool
@@ -937,7 +985,8 @@ WITH waiting AS MATERIALIZED (
     WHERE o.tenant_id BETWEEN $1 AND $2
         AND (o.tenant_id, o.action_id) > ($3::uuid, $4::uuid)
         AND o.waits_for = $5::text
-        AND pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $6::text = 'automation' THEN automation_covers($7::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($6::text, $7::text, a.employee_id, a.source_id, a.tool_name, b.name) END
     ORDER BY o.tenant_id, o.action_id
     LIMIT $8::bigint
     FOR UPDATE OF o
@@ -1004,7 +1053,8 @@ SELECT EXISTS (
     JOIN buckets b ON b.bucket_id = o.bucket_id
     WHERE o.tenant_id BETWEEN $1 AND $2
         AND o.lease_until > now()
-        AND pause_covers($3::text, $4::text, a.employee_id, a.source_id, a.tool_name, b.name)
+        AND CASE WHEN $3::text = 'automation' THEN automation_covers($4::text, a.tenant_id, a.automation_id, a.external_id)
+            ELSE pause_covers($3::text, $4::text, a.employee_id, a.source_id, a.tool_name, b.name) END
 )::boolean AS left_over
 `
 

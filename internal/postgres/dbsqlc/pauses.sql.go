@@ -26,20 +26,21 @@ func (q *Queries) OutboxInFlightCount(ctx context.Context, db DBTX) (int64, erro
 }
 
 const pauseActiveList = `-- name: PauseActiveList :many
-SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at
+SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.travelling
 FROM pauses p
-WHERE p.tenant_id = $1 AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool')
+WHERE p.tenant_id = $1 AND p.lifted_at IS NULL AND p.scope IN ('employee', 'source', 'tool', 'automation')
 `
 
 type PauseActiveListRow struct {
-	PauseID  uuid.UUID
-	Scope    string
-	Subject  string
-	Kill     bool
-	Reason   string
-	PausedAt time.Time
-	PausedBy string
-	KilledAt *time.Time
+	PauseID    uuid.UUID
+	Scope      string
+	Subject    string
+	Kill       bool
+	Reason     string
+	PausedAt   time.Time
+	PausedBy   string
+	KilledAt   *time.Time
+	Travelling bool
 }
 
 // The active pauses that are checked per action, just before sending.
@@ -61,6 +62,7 @@ func (q *Queries) PauseActiveList(ctx context.Context, db DBTX, tenantID *envelo
 			&i.PausedAt,
 			&i.PausedBy,
 			&i.KilledAt,
+			&i.Travelling,
 		); err != nil {
 			return nil, err
 		}
@@ -116,7 +118,7 @@ func (q *Queries) PauseLift(ctx context.Context, db DBTX, arg *PauseLiftParams) 
 
 const pauseList = `-- name: PauseList :many
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write, p.travelling
 FROM pauses p
 WHERE (p.tenant_id = $1 OR p.tenant_id IS NULL)
     AND (p.lifted_at IS NULL OR NOT $2::boolean)
@@ -147,6 +149,7 @@ type PauseListRow struct {
 	LiftedBy         *string
 	WokenAt          *time.Time
 	NeedsPolicyWrite bool
+	Travelling       bool
 }
 
 // The pauses of a tenant, newest first, including pauses of everything.
@@ -179,6 +182,7 @@ func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) 
 			&i.LiftedBy,
 			&i.WokenAt,
 			&i.NeedsPolicyWrite,
+			&i.Travelling,
 		); err != nil {
 			return nil, err
 		}
@@ -191,19 +195,20 @@ func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) 
 }
 
 const pauseSet = `-- name: PauseSet :one
-INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
+INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write, travelling)
 VALUES ($1, $2::uuid, $3, $4, $5::boolean, $6, $7, CASE WHEN $5::boolean THEN now() END,
-    $8)
+    $8, $9)
 ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE
 SET kill = p.kill OR excluded.kill,
+    travelling = p.travelling AND excluded.travelling,
     killed_at = coalesce(excluded.killed_at, p.killed_at),
     swept_at = CASE WHEN excluded.kill THEN NULL ELSE p.swept_at END,
     txid = pg_current_xact_id(),
     needs_policy_write = p.needs_policy_write OR excluded.needs_policy_write,
-    reason = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
-    paused_by = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
+    reason = CASE WHEN excluded.kill OR p.travelling AND NOT excluded.travelling OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
+    paused_by = CASE WHEN excluded.kill OR p.travelling AND NOT excluded.travelling OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
 RETURNING p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write, p.travelling
 `
 
 type PauseSetParams struct {
@@ -215,6 +220,7 @@ type PauseSetParams struct {
 	Reason           string
 	PausedBy         string
 	NeedsPolicyWrite bool
+	Travelling       bool
 }
 
 type PauseSetRow struct {
@@ -232,10 +238,12 @@ type PauseSetRow struct {
 	LiftedBy         *string
 	WokenAt          *time.Time
 	NeedsPolicyWrite bool
+	Travelling       bool
 }
 
 // Creates a pause or, with kill, turns an active pause into a kill. A kill stays
-// a kill; killing again also ends actions that were proposed since. A pause that
+// a kill; killing again also ends actions that were proposed since. Travelling
+// becomes a pause or a kill, and never the other way. A pause that
 // needs policy:write to be lifted keeps that; reason and paused_by are those of
 // the last order that made the pause stronger. tenant_id is NULL for everything.
 func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (PauseSetRow, error) {
@@ -248,6 +256,7 @@ func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (P
 		arg.Reason,
 		arg.PausedBy,
 		arg.NeedsPolicyWrite,
+		arg.Travelling,
 	)
 	var i PauseSetRow
 	err := row.Scan(
@@ -265,6 +274,7 @@ func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (P
 		&i.LiftedBy,
 		&i.WokenAt,
 		&i.NeedsPolicyWrite,
+		&i.Travelling,
 	)
 	return i, err
 }
@@ -359,4 +369,20 @@ UPDATE pauses SET woken_at = now() WHERE pause_id = $1 AND lifted_at IS NOT NULL
 func (q *Queries) PauseWoken(ctx context.Context, db DBTX, pauseID uuid.UUID) error {
 	_, err := db.Exec(ctx, pauseWoken, pauseID)
 	return err
+}
+
+const triageAccountExists = `-- name: TriageAccountExists :one
+SELECT EXISTS (SELECT FROM triage_accounts a WHERE a.tenant_id = $1 AND a.name = $2)
+`
+
+type TriageAccountExistsParams struct {
+	TenantID envelope.TenantID
+	Name     string
+}
+
+func (q *Queries) TriageAccountExists(ctx context.Context, db DBTX, arg *TriageAccountExistsParams) (bool, error) {
+	row := db.QueryRow(ctx, triageAccountExists, arg.TenantID, arg.Name)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }

@@ -20,7 +20,7 @@ FROM (
     SELECT s.failures, (s.next_run_at < now() - interval '10 minutes' AND (s.holder IS NULL OR s.lease_until < now())) AS late
     FROM triage_schedules s
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-    WHERE s.tenant_id = $1 AND a.enabled
+    WHERE s.tenant_id = $1 AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused'
 ) t
 `
 
@@ -62,7 +62,7 @@ WITH due AS (
     SELECT s.account_id
     FROM triage_schedules s
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-    WHERE s.tenant_id = $3 AND a.enabled
+    WHERE s.tenant_id = $3 AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused'
         AND ($4::boolean OR s.next_run_at <= now() OR s.asked_at IS NOT NULL)
         AND s.account_id <> ALL ($5::uuid[])
         AND (s.holder IS NULL OR s.lease_until < now())
@@ -520,7 +520,7 @@ const triageDue = `-- name: TriageDue :one
 SELECT count(1)
 FROM triage_schedules s
 JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-WHERE s.tenant_id = $1 AND a.enabled AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+WHERE s.tenant_id = $1 AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused' AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
     AND (s.holder IS NULL OR s.lease_until < now())
 `
 
@@ -648,10 +648,11 @@ func (q *Queries) TriageFollowUps(ctx context.Context, db DBTX, arg *TriageFollo
 	return items, nil
 }
 
-const triageHold = `-- name: TriageHold :execrows
+const triageHold = `-- name: TriageHold :one
 UPDATE triage_schedules s
 SET lease_until = clock_timestamp() + make_interval(secs => $1::float8), quota = $2
 WHERE s.tenant_id = $3 AND s.account_id = $4 AND s.holder = $5
+RETURNING triage_pause(s.tenant_id, s.account_id)::text AS pause
 `
 
 type TriageHoldParams struct {
@@ -662,21 +663,20 @@ type TriageHoldParams struct {
 	Holder       *uuid.UUID
 }
 
-// Extends the lease of the run that holds an account. Every writing transaction
-// of a run begins with it: the row lock makes a run that lost its lease wait,
-// and then find another holder.
-func (q *Queries) TriageHold(ctx context.Context, db DBTX, arg *TriageHoldParams) (int64, error) {
-	result, err := db.Exec(ctx, triageHold,
+// Extends the lease of the run that holds an account, and returns how the account
+// is paused. Every writing transaction of a run begins with it: the row lock
+// makes a run that lost its lease wait, and then find another holder.
+func (q *Queries) TriageHold(ctx context.Context, db DBTX, arg *TriageHoldParams) (string, error) {
+	row := db.QueryRow(ctx, triageHold,
 		arg.LeaseSeconds,
 		arg.Quota,
 		arg.TenantID,
 		arg.AccountID,
 		arg.Holder,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var pause string
+	err := row.Scan(&pause)
+	return pause, err
 }
 
 const triageLocations = `-- name: TriageLocations :many
@@ -1299,12 +1299,20 @@ func (q *Queries) TriageProposalsInsert(ctx context.Context, db DBTX, arg *Triag
 
 const triageProposalsPropose = `-- name: TriageProposalsPropose :many
 SELECT unnest(countersign.propose_many($1::jsonb[]))::uuid AS proposal_id
+WHERE triage_pause($2, $3) <> 'paused'
 `
 
+type TriageProposalsProposeParams struct {
+	Envelopes [][]byte
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+}
+
 // Proposes envelopes in this transaction and returns their ids in the same
-// order.
-func (q *Queries) TriageProposalsPropose(ctx context.Context, db DBTX, envelopes [][]byte) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, triageProposalsPropose, envelopes)
+// order, and none if the account is paused by now: the statement sees what others
+// committed since the transaction began.
+func (q *Queries) TriageProposalsPropose(ctx context.Context, db DBTX, arg *TriageProposalsProposeParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageProposalsPropose, arg.Envelopes, arg.TenantID, arg.AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -1618,7 +1626,7 @@ SET lease_until = clock_timestamp() + make_interval(secs => $1::float8)
 FROM triage_accounts a
 WHERE s.tenant_id = $2 AND s.account_id = $3 AND s.holder = $4
     AND a.tenant_id = s.tenant_id AND a.account_id = s.account_id
-RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled
+RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled, triage_pause(s.tenant_id, s.account_id)::text AS pause
 `
 
 type TriageRenewParams struct {
@@ -1632,6 +1640,7 @@ type TriageRenewRow struct {
 	Asked   bool
 	Version int64
 	Enabled bool
+	Pause   string
 }
 
 // Extends the lease, and reports whether a run was requested and whether the
@@ -1644,7 +1653,12 @@ func (q *Queries) TriageRenew(ctx context.Context, db DBTX, arg *TriageRenewPara
 		arg.Holder,
 	)
 	var i TriageRenewRow
-	err := row.Scan(&i.Asked, &i.Version, &i.Enabled)
+	err := row.Scan(
+		&i.Asked,
+		&i.Version,
+		&i.Enabled,
+		&i.Pause,
+	)
 	return i, err
 }
 

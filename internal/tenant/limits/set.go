@@ -109,16 +109,24 @@ func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
 	return e, ok
 }
 
-// Paused returns the pause of an employee, a source or a tool that covers an
-// envelope: a kill if there is one, else the one with the widest scope.
-func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (wire.Pause, bool) {
+// Paused returns the pause of an employee, a source, a tool or an automation that
+// covers an envelope: a kill if there is one, else the one with the widest scope.
+// Travelling covers only envelopes that no person approved.
+func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key, approved bool, automations ...string) (wire.Pause, bool) {
 	if !s.AnyPause() {
 		return wire.Pause{}, false
 	}
 	var first wire.Pause
 	var found bool
-	for _, t := range [...]pause.Target{{Scope: pause.Source, Subject: key.Source}, {Scope: pause.Employee, Subject: employee.String()}, {Scope: pause.Tool, Subject: key.String()}} {
+	targets := []pause.Target{{Scope: pause.Source, Subject: key.Source}, {Scope: pause.Employee, Subject: employee.String()}, {Scope: pause.Tool, Subject: key.String()}}
+	for _, a := range automations {
+		targets = append(targets, pause.Target{Scope: pause.Automation, Subject: a})
+	}
+	for _, t := range targets {
 		p, ok := s.pauses[t]
+		if ok && p.Travelling && approved {
+			continue
+		}
 		if ok && p.Kill {
 			return p, true
 		}
@@ -129,8 +137,22 @@ func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (wire.Pause, 
 	return first, found
 }
 
-// AnyPause reports whether there is a pause of an employee, a source or a tool.
+// AnyPause reports whether there is a pause of an employee, a source, a tool or an
+// automation.
 func (s *Set) AnyPause() bool { return s != nil && len(s.pauses) > 0 }
+
+// TriagePause reports whether triage or one of its accounts is paused.
+func (s *Set) TriagePause() bool {
+	if !s.AnyPause() {
+		return false
+	}
+	for t := range s.pauses {
+		if t.Scope == pause.Automation && (t.Subject == pause.Triage || strings.HasPrefix(t.Subject, pause.TriageOf(""))) {
+			return true
+		}
+	}
+	return false
+}
 
 // Quiet returns a fact for each of the quiet hours that currently cover an
 // envelope: those of the tenant, its employee, its bucket and its recipients.

@@ -62,7 +62,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	for _, r := range active {
 		s.pauses[pause.Target{Scope: r.Scope, Subject: r.Subject}] = wire.Pause{
 			ID: r.PauseID, Target: wire.Target{Scope: r.Scope, Subject: r.Subject}, Kill: r.Kill,
-			Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt, KilledAt: r.KilledAt,
+			Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt, KilledAt: r.KilledAt, Travelling: r.Travelling,
 		}
 	}
 	return s, nil

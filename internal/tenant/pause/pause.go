@@ -5,6 +5,7 @@ package pause
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -22,14 +23,26 @@ const (
 	Source     = "source"
 	Bucket     = "bucket"
 	Tool       = "tool"
+	// Automation covers the actions of a program: of triage, of triage of one mail
+	// account, or of an automation_id.
+	Automation = "automation"
 )
+
+// Triage is the subject of a pause of all triage.
+const Triage = "triage"
+
+// TriageOf returns the subject of a pause of triage of a mail account.
+func TriageOf(account string) string { return Triage + "/" + account }
 
 // Order is a request to pause or kill a target.
 type Order struct {
 	Target
-	Kill   bool
-	Reason string
-	By     envelope.Actor
+	Kill bool
+	// Travelling holds only the actions that no person approved, and keeps triage
+	// at level L2. It needs the scope Automation.
+	Travelling bool
+	Reason     string
+	By         envelope.Actor
 	// NeedsPolicyWrite is set for an author with the right to loosen policy: the
 	// pause can then only be lifted with that right.
 	NeedsPolicyWrite bool
@@ -61,10 +74,22 @@ func (t Target) Validate() error {
 		if _, err := policy.ParseKey(t.Subject); err != nil {
 			p.Add("/subject", envelope.RuleFormat, "must be source:tool, such as mail:send_email")
 		}
+	case Automation:
+		if !automation(t.Subject) {
+			p.Add("/subject", envelope.RuleFormat, "must be triage, triage/account, or an automation_id")
+		}
 	default:
-		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool")
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket, tool or automation")
 	}
 	return p.Err()
+}
+
+// automation reports whether a text can name an automation.
+func automation(name string) bool {
+	const longest = 200 // characters, as in an envelope
+	var p check.Problems
+	p.Text("", name)
+	return p.Err() == nil && strings.TrimSpace(name) != "" && utf8.RuneCountInString(name) <= longest
 }
 
 // settled returns the stored form of the target.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,10 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wir
 		return wire.Pause{}, err
 	}
 	if o.Scope == Everything {
-		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; to pause everything, ask the operator of the deployment: countersign pause --everything")
+		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket, tool or automation; to pause everything, ask the operator of the deployment: countersign pause --everything")
+	}
+	if o.Travelling && (o.Scope != Automation || o.Kill) {
+		p.Add("/travelling", envelope.RuleUnknownField, "must be left out: only an automation can be travelling, without a kill")
 	}
 	if err := p.Err(); err != nil {
 		return wire.Pause{}, err
@@ -43,8 +47,8 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wir
 	if err != nil {
 		return wire.Pause{}, err
 	}
-	raises := o.NeedsPolicyWrite && slices.ContainsFunc(active, func(p wire.Pause) bool {
-		return p.Scope == o.Scope && p.Subject == o.Subject && !p.NeedsPolicyWrite
+	raises := slices.ContainsFunc(active, func(p wire.Pause) bool {
+		return p.Scope == o.Scope && p.Subject == o.Subject && (o.NeedsPolicyWrite && !p.NeedsPolicyWrite || p.Travelling && !o.Travelling)
 	})
 	return set(ctx, tx, []envelope.TenantID{tenant}, o, raises)
 }
@@ -72,8 +76,8 @@ func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	return new(uuid.UUID(tenants[0]))
 }
 
-// set stores an order and its event. raises reports whether it changes the right
-// to lift an active pause.
+// set stores an order and its event. raises reports whether it makes an
+// active pause stronger.
 func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, raises bool) (wire.Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -81,7 +85,7 @@ func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, r
 	}
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
 		PauseID: id, TenantID: o.owner(tenants), Scope: o.Scope, Subject: o.Subject, Kill: o.Kill, Reason: o.Reason,
-		PausedBy: string(o.By), NeedsPolicyWrite: o.NeedsPolicyWrite,
+		PausedBy: string(o.By), NeedsPolicyWrite: o.NeedsPolicyWrite, Travelling: o.Travelling,
 	})
 	if err != nil {
 		return wire.Pause{}, violations.Fault(err)
@@ -92,6 +96,8 @@ func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, r
 		what = "killed"
 	case made.ID != id && !raises:
 		return made, nil // it was paused already
+	case made.Travelling:
+		what = "travelling"
 	}
 	it := audit.Item{Subject: o.String() + " " + what, Note: o.Reason, Detail: map[string]any{"needs_policy_write": made.NeedsPolicyWrite}}
 	return made, record(ctx, tx, tenants, o.By, it)
@@ -166,6 +172,12 @@ func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Ta
 		rows, err = q.BucketSettingsList(ctx, tx, tenant)
 		known = slices.ContainsFunc(rows, func(r dbsqlc.BucketSettingsListRow) bool { return r.Name == of.Subject })
 		what = "a bucket; list the buckets to see them"
+	case Automation:
+		// Other automations are not registered anywhere.
+		if account, ok := strings.CutPrefix(of.Subject, TriageOf("")); ok {
+			known, err = q.TriageAccountExists(ctx, tx, &dbsqlc.TriageAccountExistsParams{TenantID: tenant, Name: account})
+			what = "an account of triage; list the accounts to see them"
+		}
 	case Everything, Tenant, Employee:
 	}
 	if err == nil && !known {
@@ -208,16 +220,17 @@ func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {
 		ID: r.PauseID, Target: wire.Target{Scope: r.Scope, Subject: r.Subject}, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
 		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt),
 		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: envelope.Actor(postgres.OrZero(r.LiftedBy)), WokenAt: postgres.UTC(r.WokenAt),
-		NeedsPolicyWrite: r.NeedsPolicyWrite,
+		NeedsPolicyWrite: r.NeedsPolicyWrite, Travelling: r.Travelling,
 	}
 }
 
 // violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"pauses_tenant_id_fkey":   fault.New(fault.NotFound, "no such tenant"),
-	"pauses_scope_check":      fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
-	"pauses_everything_check": fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
-	"pauses_subject_check":    fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket or a tool"),
+	"pauses_scope_check":      fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket, a tool or an automation"),
+	"pauses_everything_check": fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket, a tool or an automation"),
+	"pauses_subject_check":    fault.New(fault.Invalid, "a pause must name everything, or a tenant, an employee, a source, a bucket, a tool or an automation"),
 	"pauses_reason_check":     fault.New(fault.Invalid, "a pause must have a reason"),
+	"pauses_travelling_check": fault.New(fault.Invalid, "only an automation can be travelling, without a kill"),
 	"pauses_active_key":       fault.New(fault.Conflict, "it is already paused"),
 }

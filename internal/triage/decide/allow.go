@@ -55,6 +55,7 @@ func lowerings() []loweringRow {
 		{"suspicious", "a suspicious message is never acted on without a person", atMost(L2, func(f Facts) bool { return f.Signals.Suspicious })},
 		{"phishing", "for a message that may be phishing, every tool except quarantine is off", atMost(L1, func(f Facts) bool { return f.Signals.Phishing })},
 		{"injection", "for a message that gives instructions to an assistant, every tool is off", atMost(L0, func(f Facts) bool { return f.Signals.Injection })},
+		{"travelling", "the owner travels: a person approves everything", atMost(L2, func(f Facts) bool { return f.Travelling })},
 		{"observe_only", "the account is only observed: a person approves everything", atMost(L3, func(f Facts) bool { return f.Settings.ObserveOnly })},
 	}
 }

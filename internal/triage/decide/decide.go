@@ -55,6 +55,8 @@ type Facts struct {
 	Built bool
 	// Settings are those of the account.
 	Settings Settings
+	// Travelling reports whether triage is set travelling.
+	Travelling bool
 }
 
 // Earlier holds the owner's actions on the message since triage first read it.

@@ -62,6 +62,9 @@ func (h *held) read(ctx context.Context) (pause time.Duration, err error) {
 		if cause := context.Cause(ctx); cause != nil {
 			return 0, h.stopped(ctx, cause)
 		}
+		if errors.Is(err, lease.ErrPaused) {
+			return 0, h.stopped(ctx, err)
+		}
 		pause = h.lease.Account.Every
 		if h.yielded {
 			pause = 0 // there is more to do
@@ -90,6 +93,8 @@ func (h *held) stopped(ctx context.Context, cause error) error {
 		return cause
 	case errors.Is(cause, lease.ErrChanged):
 		return cause
+	case errors.Is(cause, lease.ErrPaused):
+		h.lease.Log.InfoContext(ctx, "triage of an account is paused")
 	}
 	return nil
 }

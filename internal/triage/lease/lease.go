@@ -31,6 +31,8 @@ var (
 	// ErrChanged is the error when the account was changed and has to be opened
 	// again.
 	ErrChanged = errors.New("the account was changed")
+	// ErrPaused is the error when a person paused triage or the account.
+	ErrPaused = errors.New("triage of the account is paused")
 )
 
 // Config configures Accounts.
@@ -118,6 +120,8 @@ type Lease struct {
 	// Account has only an id before Load.
 	Account account.Account
 	Log     *slog.Logger
+	// Travelling reports whether the owner travels, as of the last Write.
+	Travelling bool
 
 	accounts *Accounts
 	quota    *quota.Bucket
@@ -151,7 +155,7 @@ func (l *Lease) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 }
 
 // Write runs fn in a transaction that requires the lease. If the lease is lost,
-// the error is ErrLost.
+// the error is ErrLost; while the account is paused it is ErrPaused.
 func (l *Lease) Write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return l.Tx(ctx, func(tx pgx.Tx) error {
 		if err := l.require(ctx, tx); err != nil {
@@ -162,8 +166,8 @@ func (l *Lease) Write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 }
 
 // Keep renews the lease until end is called. The returned context ends then, or
-// with the cause ErrLost or ErrChanged if the lease is lost or the account
-// changed.
+// with the cause ErrLost, ErrPaused or ErrChanged if the lease is lost or the
+// account paused or changed.
 func (l *Lease) Keep(ctx context.Context) (kept context.Context, end func()) {
 	kept, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
@@ -196,6 +200,8 @@ func (l *Lease) renewUntil(ctx context.Context, cancel context.CancelCauseFunc) 
 		case errors.Is(err, fault.NotFound), err != nil && time.Now().After(until):
 			cancel(ErrLost)
 		case err != nil:
+		case now.Pause == paused:
+			cancel(ErrPaused)
 		case !now.Enabled || now.Version != l.Account.Version:
 			cancel(ErrChanged)
 		default:

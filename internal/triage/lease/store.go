@@ -48,14 +48,27 @@ func (a *Accounts) States(ctx context.Context, tx pgx.Tx) (measure.States, error
 	return measure.States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
 }
 
-// require fails with ErrLost unless the lease is held. It prevents another
-// claim until the transaction ends.
+// require fails with ErrLost unless the lease is held, and with ErrPaused if the
+// account is paused. It prevents another claim until the transaction ends.
 func (l *Lease) require(ctx context.Context, tx pgx.Tx) error {
-	n, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
+	pause, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, LeaseSeconds: l.accounts.cfg.Length.Seconds(), Quota: l.quotaState(),
 	})
-	return postgres.Affected(n, err, ErrLost)
+	if err := postgres.Found(err, ErrLost); err != nil {
+		return err
+	}
+	if pause == paused {
+		return ErrPaused
+	}
+	l.Travelling = pause == travelling
+	return nil
 }
+
+// The pauses of an account, as triage_pause returns them.
+const (
+	paused     = "paused"
+	travelling = "travelling"
+)
 
 // renewal is the state of an account at a renewal.
 type renewal = dbsqlc.TriageRenewRow

@@ -212,6 +212,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: in.OwnerReplied,
 		Amends: in.Amends, Earlier: earlier, Built: m.item.Built, Settings: c.lease.Account.Settings,
+		Travelling: c.lease.Travelling,
 	}
 	// A message without proof of its sender counts as no answer, like an
 	// automated one.

@@ -116,9 +116,12 @@ func proposeAll[R ~struct {
 		row := dbsqlc.TriageProposalsInsertRow(r)
 		envelopes[i], external[i] = row.Envelope, row.ExternalID
 	}
-	ids, err := dbsqlc.New().TriageProposalsPropose(ctx, tx, envelopes)
+	ids, err := dbsqlc.New().TriageProposalsPropose(ctx, tx, &dbsqlc.TriageProposalsProposeParams{TenantID: uuid.UUID(l.Tenant), AccountID: l.Account.ID, Envelopes: envelopes})
 	if err != nil {
 		return err
+	}
+	if len(ids) == 0 {
+		return lease.ErrPaused
 	}
 	return dbsqlc.New().TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: l.Tenant, ExternalIds: external, ProposalIds: ids})
 }

@@ -25,7 +25,8 @@ func Pauses(c *request.Call) error {
 	return request.AnswerPage(c, "pauses", read, request.Same[wire.Pause], func(p wire.Pause) envelope.ActionID { return envelope.ActionID(p.ID) })
 }
 
-// Pause handles POST /api/v1/pauses. It pauses a part of the tenant's actions.
+// Pause handles POST /api/v1/pauses. It pauses a part of the tenant's actions, or
+// sets an automation travelling.
 func Pause(c *request.Call, body wire.PauseInput) error {
 	var active wire.Pause
 	var before []wire.Pause
@@ -34,7 +35,7 @@ func Pause(c *request.Call, body wire.PauseInput) error {
 			return err
 		}
 		active, err = pause.Set(ctx, tx, c.By.Tenant, pause.Order{
-			Target: pause.Target(body.Target), Kill: body.Kill, Reason: body.Reason, By: c.By.Actor(), NeedsPolicyWrite: c.By.MayLoosen(),
+			Target: pause.Target(body.Target), Kill: body.Kill, Travelling: body.Travelling, Reason: body.Reason, By: c.By.Actor(), NeedsPolicyWrite: c.By.MayLoosen(),
 		})
 		return err
 	})
