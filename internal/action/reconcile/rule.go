@@ -236,7 +236,7 @@ func (r Read) Run(ctx context.Context, log *slog.Logger, snap *settings.Settings
 	if problem != "" {
 		return nil, problem
 	}
-	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key); paused {
+	if _, paused := snap.Limits.Paused(envelope.EmployeeID{}, tool.Key, false); paused {
 		return nil, resultPaused
 	}
 	if tool.Check(ctx, args) != nil {

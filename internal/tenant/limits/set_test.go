@@ -32,7 +32,7 @@ func TestNilSet(t *testing.T) {
 		if _, ok := set.Employee(newEmployee()); ok {
 			t.Errorf("%s: it has an employee", name)
 		}
-		if _, ok := set.Paused(newEmployee(), policy.Key{Source: "mail", Action: "send"}); ok || set.AnyPause() {
+		if _, ok := set.Paused(newEmployee(), policy.Key{Source: "mail", Action: "send"}, false); ok || set.AnyPause() {
 			t.Errorf("%s: something is paused", name)
 		}
 		if got := set.Quiet(newEmployee(), "default", []contact.Contact{{Kind: contact.Email, Value: "a@b.org"}}, time.Now()); got != nil {
