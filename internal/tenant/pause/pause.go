@@ -5,6 +5,7 @@ package pause
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -89,7 +90,7 @@ func automation(name string) bool {
 	const longest = 200 // characters, as in an envelope
 	var p check.Problems
 	p.Text("", name)
-	return p.Err() == nil && strings.TrimSpace(name) != "" && utf8.RuneCountInString(name) <= longest
+	return p.Err() == nil && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl) && utf8.RuneCountInString(name) <= longest
 }
 
 // settled returns the stored form of the target.
