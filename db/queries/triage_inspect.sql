@@ -155,6 +155,7 @@ LIMIT @most::bigint;
 -- Every account with its schedule and the progress of its folders.
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
+    triage_pause(a.tenant_id, a.account_id)::text AS pause,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
     s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since,
     (SELECT count(1) FROM triage_set_aside t WHERE t.tenant_id = a.tenant_id AND t.account_id = a.account_id)::bigint AS set_aside,

@@ -758,6 +758,7 @@ func (q *Queries) TriageRunList(ctx context.Context, db DBTX, arg *TriageRunList
 const triageStatusList = `-- name: TriageStatusList :many
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
+    triage_pause(a.tenant_id, a.account_id)::text AS pause,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
     s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since,
     (SELECT count(1) FROM triage_set_aside t WHERE t.tenant_id = a.tenant_id AND t.account_id = a.account_id)::bigint AS set_aside,
@@ -805,6 +806,7 @@ type TriageStatusListRow struct {
 	LastReadAt     *time.Time
 	LastError      string
 	Failures       int32
+	Pause          string
 	Quota          []byte
 	Folders        int64
 	Backfilled     int64
@@ -846,6 +848,7 @@ func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStat
 			&i.LastReadAt,
 			&i.LastError,
 			&i.Failures,
+			&i.Pause,
 			&i.Quota,
 			&i.Folders,
 			&i.Backfilled,

@@ -62,7 +62,7 @@ func byHeader(f Facts) Facts {
 	}
 	return Facts{
 		Headers: f.Headers, Folder: f.Folder, Flags: f.Flags, Authentication: f.Authentication, Signals: signal.Result{Symbols: header},
-		Sender: f.Sender, List: f.List, Earlier: f.Earlier, Built: f.Built, Settings: f.Settings,
+		Sender: f.Sender, List: f.List, Earlier: f.Earlier, Built: f.Built, Settings: f.Settings, Travelling: f.Travelling,
 	}
 }
 

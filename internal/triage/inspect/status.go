@@ -19,6 +19,7 @@ import (
 // The states of an account.
 const (
 	stateDisabled = "disabled"
+	statePaused   = "paused"
 	stateUnseen   = "unseen"
 	stateRunning  = "running"
 	stateWatching = "watching"
@@ -36,6 +37,8 @@ const overdueAfter = time.Minute
 // schedule is the stored schedule of an account.
 type schedule struct {
 	status wire.TriageStatus
+	// pause is the pause of the account: paused, travelling or empty.
+	pause string
 	// scheduled reports whether a triage process has claimed the account or a
 	// run was requested.
 	scheduled bool
@@ -54,6 +57,8 @@ func (s schedule) at(now time.Time) wire.TriageStatus {
 	switch {
 	case !v.Enabled && !held:
 		v.State, v.Reason = stateDisabled, "the account is disabled, so that it is not read"
+	case s.pause == statePaused:
+		v.State, v.Reason = statePaused, "a person paused triage: `countersign pause list` shows by whom and why"
 	case reading:
 		v.State, v.RunID = stateRunning, s.lastRun
 		v.Reason = "a run reads the account now; another process may take over after " + stamp(*s.lease)
@@ -73,6 +78,9 @@ func (s schedule) at(now time.Time) wire.TriageStatus {
 		v.State, v.Reason = stateFailing, fmt.Sprintf("the last %d runs failed; the next one is at %s", v.Failures, stampOf(v.NextRunAt))
 	default:
 		v.State, v.Reason = stateWaiting, "the next run is at "+stampOf(v.NextRunAt)
+	}
+	if s.pause == "travelling" {
+		v.Reason += "; travelling: a person approves everything"
 	}
 	return v
 }

@@ -34,7 +34,7 @@ func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account st
 				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: state, Models: models,
 				SetAside: int(r.SetAside), Expired: int(r.Expired),
 			},
-			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
+			pause: r.Pause, scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
 		}.at(now), errors.Join(err, modelsErr)
 	})
 }

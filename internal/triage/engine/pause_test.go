@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/engine"
+)
+
+// order pauses, kills or sets triage travelling, all of it or of one account.
+func (f *fixture) order(subject string, kill, travelling bool) {
+	f.t.Helper()
+	f.set(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := pause.Set(ctx, tx, f.tenant, pause.Order{Target: pause.Target{Scope: pause.Automation, Subject: subject}, Kill: kill, Travelling: travelling, Reason: "because", By: "ada"})
+		return err
+	})
+}
+
+func (f *fixture) lift(subject string) {
+	f.t.Helper()
+	f.set(func(ctx context.Context, tx pgx.Tx) error {
+		return pause.Lift(ctx, tx, f.tenant, pause.Target{Scope: pause.Automation, Subject: subject}, "enough", "ada")
+	})
+}
+
+func (f *fixture) set(fn func(ctx context.Context, tx pgx.Tx) error) {
+	f.t.Helper()
+	if err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) error { return fn(f.t.Context(), tx) }); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// interruptedReader calls do before the message of a number is read.
+type interruptedReader struct {
+	mailbox.Reader
+	number int
+	read   *int
+	do     func()
+}
+
+func (r interruptedReader) Read(ctx context.Context, items []mailbox.Item, each func(mailbox.Item, []byte, error) error) error {
+	return r.Reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
+		if *r.read++; *r.read == r.number {
+			r.do()
+		}
+		return each(it, raw, err)
+	})
+}
+
+// TestKillWhileMailIsRead kills triage when the thirteenth of 25 messages is
+// read, and later resumes it.
+func TestKillWhileMailIsRead(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{"triage", "triage/work"} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			for i := range 25 {
+				f.deliver("", newsletter(strings.Repeat("n", i+1)+"@x").raw())
+			}
+			opened, read := f.open, 0
+			f.open = func(ctx context.Context, a account.Account) (mailbox.Reader, error) {
+				reader, err := opened(ctx, a)
+				return interruptedReader{reader, 13, &read, func() { f.order(subject, true, false) }}, err
+			}
+
+			f.once()
+			if n := one[int](f, "SELECT count(1) FROM triage_proposals"); n > 13 || n != one[int](f, "SELECT count(1) FROM proposals") {
+				t.Errorf("%d of 25 messages have proposals, want at most 13", n)
+			}
+			if one[bool](f, "SELECT EXISTS (SELECT FROM triage_schedules WHERE holder IS NOT NULL OR last_error IS NOT NULL)") {
+				t.Error("the account is held, or failed")
+			}
+			f.once()
+			if n := one[int](f, "SELECT count(1) FROM triage_decisions"); n > 13 {
+				t.Errorf("%d messages are decided while it is killed", n)
+			}
+
+			f.lift(subject)
+			f.once()
+			if got := one[int](f, "SELECT count(1) FROM triage_decisions"); got != 25 {
+				t.Errorf("%d messages are decided after the resume, want 25", got)
+			}
+			if one[int](f, "SELECT count(1) FROM triage_proposals") == 0 {
+				t.Error("nothing is proposed after the resume")
+			}
+		})
+	}
+}
+
+// TestPauseOfAnAccountLeavesOthers pauses one of two accounts.
+func TestPauseOfAnAccountLeavesOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.put("home", func(*account.Account) {})
+	f.deliver("", newsletter("n@x").raw())
+	f.order("triage/work", false, false)
+
+	f.once()
+
+	if got := one[string](f, "SELECT string_agg(a.name, ' ') FROM triage_decisions d JOIN triage_accounts a USING (account_id)"); got != "home" {
+		t.Errorf("decided for %q, want home alone", got)
+	}
+}
+
+// TestPauseEndsARun pauses triage while a process waits for mail.
+func TestPauseEndsARun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deliver("", newsletter("n@x").raw())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	e := f.engine(func(c *engine.Config) { c.Lease = 400 * time.Millisecond })
+	go func() { ended <- e.Run(ctx) }()
+	f.until("SELECT EXISTS (SELECT FROM triage_decisions)")
+
+	f.order("triage", false, false)
+	f.until("SELECT NOT EXISTS (SELECT FROM triage_schedules WHERE holder IS NOT NULL)")
+	f.deliver("", newsletter("m@x").raw())
+	f.lift("triage")
+	f.until("SELECT count(1) = 2 FROM triage_decisions")
+
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTravellingKeepsToLevel2 has a person asked about everything.
+func TestTravellingKeepsToLevel2(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deliver("", newsletter("home@x").raw())
+	f.once()
+	before := one[int](f, "SELECT level FROM triage_decisions")
+	f.order("triage/work", false, true)
+	f.deliver("", newsletter("away@x").raw())
+	f.once()
+
+	of := "SELECT d.level FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = 'away@x'"
+	if got := one[int](f, of); got > 2 || before <= 2 {
+		t.Errorf("level %d before and %d while travelling, want at most 2, and more before", before, got)
+	}
+	if one[bool](f, `SELECT EXISTS (SELECT FROM triage_proposals p JOIN triage_messages m USING (tenant_id, message_id)
+		WHERE m.header_id = 'away@x' AND p.envelope ->> 'approval' IS DISTINCT FROM 'required')`) {
+		t.Error("something is proposed without a person while travelling")
+	}
+}
+
+// TestStatusOfAPausedAccount covers the state that people see.
+func TestStatusOfAPausedAccount(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.once()
+	f.order("triage", false, true)
+	if got := f.status("work"); got.State == "paused" || !strings.Contains(got.Reason, "travelling") {
+		t.Errorf("travelling: %s, %s", got.State, got.Reason)
+	}
+	f.order("triage", false, false)
+	if got := f.status("work"); got.State != "paused" {
+		t.Errorf("paused: %s, %s", got.State, got.Reason)
+	}
+}
