@@ -1268,7 +1268,8 @@ export interface paths {
         /**
          * Pause, or kill
          * @description Nothing that it covers is sent until it is lifted. With `kill`, actions proposed up to now and not sent are
-         *     ended too. A repeated pause changes nothing; a kill turns the pause into a kill. What an administrator with
+         *     ended too. The scope `automation` takes `triage`, `triage/` and the name of a mail account, or an `automation_id`;
+         *     it alone can be `travelling`, which a pause or a kill replaces. A repeated pause changes nothing; a kill turns the pause into a kill. What an administrator with
          *     `policy:write` paused or killed, only such a one lifts (`needs_policy_write`).
          */
         post: operations["pause"];
@@ -4174,13 +4175,15 @@ export interface components {
             scopes?: components["schemas"]["Scopes"];
         };
         /** @enum {string} */
-        SettablePauseScope: "tenant" | "employee" | "source" | "bucket" | "tool";
+        SettablePauseScope: "tenant" | "employee" | "source" | "bucket" | "tool" | "automation";
         Pause: {
             pause_id: components["schemas"]["UUID"];
             /** @enum {string} */
-            scope: "everything" | "tenant" | "employee" | "source" | "bucket" | "tool";
+            scope: "everything" | "tenant" | "employee" | "source" | "bucket" | "tool" | "automation";
             subject?: components["schemas"]["LimitSubject"];
             kill: boolean;
+            /** @description Only actions that no person approved wait, and triage is kept at level L2. */
+            travelling: boolean;
             reason: string;
             by: components["schemas"]["Actor"];
             /** Format: date-time */
@@ -4730,7 +4733,7 @@ export interface components {
             /** @description Those that stand, the oldest first, that of everything among them, up to 1000. */
             pauses: {
                 /** @enum {unknown} */
-                scope: "everything" | "tenant" | "employee" | "source" | "bucket" | "tool";
+                scope: "everything" | "tenant" | "employee" | "source" | "bucket" | "tool" | "automation";
                 subject: string;
                 kill: boolean;
                 reason: string;
@@ -5442,13 +5445,13 @@ export interface components {
             kind: components["schemas"]["TriageKind"];
             enabled: boolean;
             /**
-             * @description disabled: it is switched off. unseen: no triage process has read it. running: a run reads it now. watching: a triage
+             * @description disabled: it is switched off. paused: a person paused it. unseen: no triage process has read it. running: a run reads it now. watching: a triage
              *     process has it and reads what comes. asked: a run was
              *     asked for. overdue: a run is due and did not begin. failing: the last runs failed. waiting: it is read at
              *     next_run_at. limited: a limit of its provider is reached, and nothing is read until quota.until.
              * @enum {string}
              */
-            state: "disabled" | "unseen" | "running" | "watching" | "asked" | "overdue" | "failing" | "waiting" | "limited";
+            state: "disabled" | "paused" | "unseen" | "running" | "watching" | "asked" | "overdue" | "failing" | "waiting" | "limited";
             /** @description The state in a sentence. */
             reason: string;
             /** @description The run that reads it now. */
@@ -9184,6 +9187,8 @@ export interface operations {
                     scope: components["schemas"]["SettablePauseScope"];
                     subject?: components["schemas"]["LimitSubject"];
                     kill?: boolean;
+                    /** @description Of an automation, holds only actions that no person approved, and keeps triage at level L2. */
+                    travelling?: boolean;
                     /** @description The reason, for people who find it paused. */
                     reason: string;
                 };

@@ -8,11 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
+	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
 // order pauses, kills or sets triage travelling, all of it or of one account.
@@ -36,6 +38,19 @@ func (f *fixture) set(fn func(ctx context.Context, tx pgx.Tx) error) {
 	if err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) error { return fn(f.t.Context(), tx) }); err != nil {
 		f.t.Error(err)
 	}
+}
+
+// status returns the status of an account as people see it.
+func (f *fixture) status(name string) (v wire.TriageStatus) {
+	f.t.Helper()
+	f.set(func(ctx context.Context, tx pgx.Tx) error {
+		all, err := inspect.Status(ctx, tx, f.tenant, name, time.Now())
+		if err == nil && len(all) == 1 {
+			v = all[0]
+		}
+		return err
+	})
+	return v
 }
 
 // interruptedReader calls do before the message of a number is read.
