@@ -18,7 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -37,7 +36,7 @@ type claimedBatch struct {
 	votes map[envelope.ActionID]int
 	// triage has the automations of the actions that triage proposed, while triage
 	// or an account of it is paused.
-	triage map[envelope.ActionID]string
+	triage map[envelope.ActionID][]string
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
@@ -172,7 +171,7 @@ func (c *claimedBatch) granted() (leases []outbox.Lease) {
 
 // automations returns the automations of the actions that triage proposed, if a
 // pause of triage can cover some.
-func (c *claimedBatch) automations(ctx context.Context, tx pgx.Tx) (map[envelope.ActionID]string, error) {
+func (c *claimedBatch) automations(ctx context.Context, tx pgx.Tx) (map[envelope.ActionID][]string, error) {
 	var items []outbox.Item
 	for i := range c.items {
 		if c.settings[c.items[i].Tenant].Limits.TriagePause() {
@@ -191,10 +190,7 @@ func (c *claimedBatch) automationsOf(it *outbox.Item) (names []string) {
 	if it.Automation != "" {
 		names = append(names, it.Automation)
 	}
-	if of, ok := c.triage[it.Action]; ok {
-		names = append(names, pause.Triage, of)
-	}
-	return names
+	return append(names, c.triage[it.Action]...)
 }
 
 // readSettings reads the settings of the tenants of the batch. It returns the

@@ -448,21 +448,3 @@ func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action e
 	}
 	return false, nil
 }
-
-// Automations returns the names of the automations of claimed actions that triage
-// proposed.
-func Automations(ctx context.Context, tx pgx.Tx, items []Item) (map[envelope.ActionID]string, error) {
-	p := &dbsqlc.OutboxAutomationsParams{}
-	for i := range items {
-		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(items[i].Tenant)), append(p.ActionIds, uuid.UUID(items[i].Action))
-	}
-	rows, err := dbsqlc.New().OutboxAutomations(ctx, tx, p)
-	if err != nil {
-		return nil, err
-	}
-	of := make(map[envelope.ActionID]string, len(rows))
-	for _, r := range rows {
-		of[r.ActionID] = r.Automation
-	}
-	return of, nil
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
 // Sweep is the work that an operator's change leaves: cancelling the envelopes of
@@ -161,4 +162,22 @@ func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from SweepCursor, most int)
 		return from, true, q.PauseWoken(ctx, tx, s.pause)
 	}
 	return from, true, q.WakeDone(ctx, tx, &dbsqlc.WakeDoneParams{TenantID: s.first, WaitsFor: s.waitsFor, AskedAt: s.askedAt})
+}
+
+// Automations returns the names by which a pause covers claimed actions that triage
+// proposed.
+func Automations(ctx context.Context, tx pgx.Tx, items []Item) (map[envelope.ActionID][]string, error) {
+	p := &dbsqlc.OutboxAutomationsParams{}
+	for i := range items {
+		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(items[i].Tenant)), append(p.ActionIds, uuid.UUID(items[i].Action))
+	}
+	rows, err := dbsqlc.New().OutboxAutomations(ctx, tx, p)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[envelope.ActionID][]string, len(rows))
+	for _, r := range rows {
+		of[r.ActionID] = []string{pause.Triage, r.Automation}
+	}
+	return of, nil
 }

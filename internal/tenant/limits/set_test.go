@@ -130,18 +130,18 @@ func TestSetPauses(t *testing.T) {
 	}
 	setPause(pause.Target{Scope: pause.Source, Subject: "mail"}, false)
 
-	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != pause.Source || p.Kill {
+	if p, ok := h.set().Paused(employee, send, false); !ok || p.Scope != pause.Source || p.Kill {
 		t.Errorf("Paused = %+v, %t, want that of the source", p, ok)
 	}
-	if _, ok := h.set().Paused(employee, policy.Key{Source: "other", Action: "send"}); ok {
+	if _, ok := h.set().Paused(employee, policy.Key{Source: "other", Action: "send"}, false); ok {
 		t.Error("another source is paused too")
 	}
 	setPause(pause.Target{Scope: pause.Employee, Subject: employee.String()}, true)
-	if p, ok := h.set().Paused(employee, send); !ok || p.Scope != pause.Employee || !p.Kill || p.Reason != "because" || p.By != "ada" {
+	if p, ok := h.set().Paused(employee, send, false); !ok || p.Scope != pause.Employee || !p.Kill || p.Reason != "because" || p.By != "ada" {
 		t.Errorf("Paused = %+v, %t, want the kill of the employee", p, ok)
 	}
 	setPause(pause.Target{Scope: pause.Tool, Subject: "mail:send"}, true)
-	if p, ok := h.set().Paused(newEmployee(), send); !ok || p.Scope != pause.Tool || !p.Kill {
+	if p, ok := h.set().Paused(newEmployee(), send, false); !ok || p.Scope != pause.Tool || !p.Kill {
 		t.Errorf("Paused = %+v, %t, want the kill of the tool", p, ok)
 	}
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
