@@ -2,7 +2,8 @@
 -- Details of actions for the inbox, in addition to the data for a decision.
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
-    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer,
+    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, (a.external_id LIKE 'triage:%')::boolean AS triage,
+    CASE WHEN a.external_id LIKE 'triage:%' THEN approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) ELSE 'approval' END::text AS kind,
     ARRAY(
         SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -156,7 +157,7 @@ UNION ALL
 );
 
 -- name: InboxKinds :many
--- The kinds of actions of triage that wait for approval. They are not part of
+-- The kinds of actions of triage that wait for approval, for counts. They are not part of
 -- InboxItems, where they would change the planner's choice of an index.
 SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
 FROM actions a

@@ -54,6 +54,8 @@ func (k InboxKind) Decided() bool { return slices.Contains(decided(), k) }
 type InboxItem struct {
 	Kind   InboxKind
 	Action envelope.ActionID
+	// Triage reports whether the external id is one of triage.
+	Triage bool
 	Tool   policy.Key
 	// Args are as InboxQuery.Show returned them. Of a summary they are nil, and
 	// Preview is the beginning of their text, Cut whether that is not all.

@@ -40,8 +40,12 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 				return err
 			}
 			counted = append(counted, items)
-			if kinds[0].Decided() {
-				waiting = len(items)
+			if !kinds[0].Decided() {
+				continue
+			}
+			waiting = len(items)
+			if err := setKinds(ctx, tx, tenant, items); err != nil {
+				return err
 			}
 		}
 		c = countItems(counted, soon, len(f.Kinds) == 0)

@@ -32,7 +32,7 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 	}
 	slices.SortFunc(all, func(a, b InboxItem) int { return a.Place().compare(b.Place(), q.Order) })
 	all = all[:min(len(all), q.Most)]
-	return all, setKinds(ctx, tx, tenant, all)
+	return all, nil
 }
 
 // setKinds sets the kinds of actions of triage that wait for approval.
@@ -117,7 +117,9 @@ func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) 
 	if r.ProposedBy != nil {
 		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, postgres.OrZero(r.OperatorID))
 	}
+	it.Triage = r.Triage
 	if it.Kind.Decided() {
+		it.Kind = InboxKind(r.Kind)
 		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, postgres.Texts[envelope.Actor](r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))
 		it.Policy, it.Note = r.ModeSource, postgres.OrZero(r.DecisionNote)
 	}

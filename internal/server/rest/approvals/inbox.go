@@ -55,8 +55,10 @@ func Inbox(c *request.Call) error {
 		return err
 	}
 	page := wire.Page[wire.InboxItem]{Items: request.Map(all[:min(len(all), limit)], inboxItemsFor(c))}
-	if err := actions.AddMail(c, page.Items, func(it *wire.InboxItem) (envelope.ActionID, **wire.ActionMail) { return it.ActionID, &it.Mail }); err != nil {
-		return err
+	if slices.ContainsFunc(all, func(it approval.InboxItem) bool { return it.Triage }) {
+		if err := actions.AddMail(c, page.Items, func(it *wire.InboxItem) (envelope.ActionID, **wire.ActionMail) { return it.ActionID, &it.Mail }); err != nil {
+			return err
+		}
 	}
 	if len(all) > limit {
 		page.NextCursor = new(inboxCursor(list, all[limit-1].Place()))
