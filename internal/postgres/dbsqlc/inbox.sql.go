@@ -16,7 +16,8 @@ import (
 const inboxDetails = `-- name: InboxDetails :many
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
-    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer,
+    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, coalesce(a.external_id LIKE 'triage:%', false)::boolean AS triage,
+    CASE WHEN a.external_id LIKE 'triage:%' THEN approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) ELSE 'approval' END::text AS kind,
     ARRAY(
         SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -47,6 +48,8 @@ type InboxDetailsRow struct {
 	ProposedBy    *uuid.UUID
 	OperatorID    *uuid.UUID
 	Proposer      string
+	Triage        bool
+	Kind          string
 	Voters        []string
 }
 
@@ -72,6 +75,8 @@ func (q *Queries) InboxDetails(ctx context.Context, db DBTX, arg *InboxDetailsPa
 			&i.ProposedBy,
 			&i.OperatorID,
 			&i.Proposer,
+			&i.Triage,
+			&i.Kind,
 			&i.Voters,
 		); err != nil {
 			return nil, err
@@ -321,7 +326,7 @@ type InboxKindsRow struct {
 	Kind     string
 }
 
-// The kinds of actions of triage that wait for approval. They are not part of
+// The kinds of actions of triage that wait for approval, for counts. They are not part of
 // InboxItems, where they would change the planner's choice of an index.
 func (q *Queries) InboxKinds(ctx context.Context, db DBTX, arg *InboxKindsParams) ([]InboxKindsRow, error) {
 	rows, err := db.Query(ctx, inboxKinds, arg.TenantID, arg.ActionIds)

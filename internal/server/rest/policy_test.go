@@ -177,7 +177,7 @@ func TestExplainHasTheReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if high.Mode != envelope.ModeDeny || high.Source != "inferred_default+arguments:large" || high.Tool != "mail:write" || len(high.Trace) != 14 {
+	if high.Mode != envelope.ModeDeny || high.Source != "inferred_default+arguments:large" || high.Tool != "mail:write" || len(high.Trace) != 15 {
 		t.Errorf("Explain = %+v", high)
 	}
 	if anything.Mode != envelope.ModeRequireApproval || anything.Decision == high.Decision {
