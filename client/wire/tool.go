@@ -190,6 +190,8 @@ type SourceLogin struct {
 type SourceLoginInput struct {
 	// Device logs in without a browser.
 	Device bool `json:"device,omitzero"`
+	// Page leads the browser back to the operator's page.
+	Page bool `json:"page,omitzero"`
 	// Scopes are those to ask for; without any, those that the source names, and those
 	// that its login has and lacks.
 	Scopes []string `json:"scopes,omitempty"`

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, login, test, token, url } from './fixture'
+import { api, expect, login, test, token, url } from './fixture'
 
 // listening is a program that waits for the browser on this machine.
 async function listening() {
@@ -111,4 +111,37 @@ test('a refusal goes back to the program', async ({ page }) => {
   expect(program.received[0]!.get('error')).toBe('access_denied')
   expect(program.received[0]!.get('code')).toBeNull()
   program.stop()
+})
+
+test('a source logs in and out from the page @check', async ({ page }) => {
+  const source = `self-${Date.now()}`
+  await api('admin', 'PUT', `/api/v1/sources/${source}`, {
+    kind: 'mcp',
+    config: { transport: 'http', url: `${url()}/mcp` },
+  })
+  await login(page, 'admin', '/settings')
+  const row = page.getByRole('region', { name: 'Logins of sources' }).getByRole('row').filter({ hasText: source })
+  await expect(row).toContainText('none')
+  await row.getByRole('button', { name: 'Log in' }).click()
+  await page.getByLabel('Name of the agent').fill(`agent of ${source}`)
+  await page.getByRole('button', { name: 'Connect' }).click()
+  await expect(page).toHaveURL(`${url()}/settings`)
+  await expect(page.getByText(`${source} is logged in.`)).toBeVisible()
+  await expect(row).toContainText('logged in')
+  await row.getByRole('button', { name: 'Log out' }).click()
+  await expect(page.getByText('Its tokens are revoked.')).toBeVisible()
+  await expect(row).toContainText('none')
+})
+
+test('an answer that another person began is not taken', async ({ page }) => {
+  const source = `others-${Date.now()}`
+  await api('admin', 'PUT', `/api/v1/sources/${source}`, {
+    kind: 'mcp',
+    config: { transport: 'http', url: `${url()}/mcp` },
+  })
+  const begun = await api<{ state: string }>('owner', 'POST', `/api/v1/sources/${source}/login`, { page: true })
+  await login(page, 'admin', '/inbox')
+  await page.goto(`${url()}/auth/source?${new URLSearchParams({ state: begun.state, code: 'x', iss: url() })}`)
+  await expect(page).toHaveURL(`${url()}/settings`)
+  await expect(page.getByRole('alert')).toContainText(`${source} is not logged in`)
 })

@@ -2232,7 +2232,8 @@ export interface paths {
         };
         /**
          * Come back from an authorization server
-         * @description Shows the text with which the person finishes the login (finishSourceLogin).
+         * @description Shows the text with which the person finishes the login (finishSourceLogin), or leads to the operator's page if the
+         *     login began there.
          */
         get: operations["showSourceLogin"];
         put?: never;
@@ -11523,6 +11524,8 @@ export interface operations {
                 "application/json": {
                     /** @description Log in without a browser (RFC 8628). */
                     device?: boolean;
+                    /** @description Come back to the operator's page. */
+                    page?: boolean;
                     /** @description The scopes to ask for; without any, those that the source names. */
                     scopes?: string[];
                     /** @description The client that was registered at the authorization server by hand. It is kept for its issuer. */
@@ -11658,6 +11661,14 @@ export interface operations {
                 content: {
                     "text/plain": string;
                 };
+            };
+            /** @description To the operator's page. */
+            303: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Invalid"];
             503: components["responses"]["Busy"];

@@ -75,6 +75,8 @@ type Options struct {
 	Redirect, Document string
 	// Device logs in without a browser.
 	Device bool
+	// Page names the source in the state, for the operator's page: see SourceOf.
+	Page bool
 	// Scopes are those to ask for; without any the source's own, those of the login,
 	// and those that it lacks.
 	Scopes []string
@@ -117,7 +119,7 @@ func (l *Logins) Begin(ctx context.Context, tenant envelope.TenantID, by uuid.UU
 	if err := l.setClient(ctx, tenant, &b, o, now); err != nil {
 		return Begun{}, err
 	}
-	made := Begun{State: oauth.NewVerifier(), Issuer: b.Server.Issuer, ExpiresAt: now.Add(beginFor)}
+	made := Begun{State: stateFor(src.ID, o.Page), Issuer: b.Server.Issuer, ExpiresAt: now.Add(beginFor)}
 	if o.Device {
 		device, err := l.client.StartDevice(ctx, b.Server, b.Client, now)
 		if err != nil {
@@ -135,6 +137,27 @@ func (l *Logins) Begin(ctx context.Context, tenant envelope.TenantID, by uuid.UU
 	return made, postgres.InTx(ctx, l.db, postgres.API(tenant), func(tx pgx.Tx) error {
 		return l.putState(ctx, tx, tenant, made.State, by, b, made.ExpiresAt)
 	})
+}
+
+// pageState begins the states of logins that began on the operator's page.
+const pageState = "page."
+
+func stateFor(source string, page bool) string {
+	if page {
+		return pageState + source + "." + oauth.NewVerifier()
+	}
+	return oauth.NewVerifier()
+}
+
+// SourceOf returns the source of a login that began on the operator's page, by its
+// state, and empty for other logins. Anybody can write a state: only Finish knows
+// whether it is one of a login.
+func SourceOf(state string) string {
+	rest, page := strings.CutPrefix(state, pageState)
+	if i := strings.LastIndexByte(rest, '.'); page && i > 0 {
+		return rest[:i]
+	}
+	return ""
 }
 
 // addressOf returns the address of a source that can log in.

@@ -35,7 +35,7 @@ func BeginSourceLogin(c *request.Call, body wire.SourceLoginInput) error {
 	}
 	links := c.Browser.Links()
 	begun, err := logins(c).Begin(c.R.Context(), c.By.Tenant, starter(c), src, login.Options{
-		Redirect: links.SourceCallback(), Document: links.SourceClient(), Device: body.Device,
+		Redirect: links.SourceCallback(), Document: links.SourceClient(), Device: body.Device, Page: body.Page,
 		Scopes: body.Scopes, ClientID: body.ClientID, ClientSecret: body.ClientSecret,
 	}, time.Now())
 	if err != nil {
@@ -149,12 +149,18 @@ func RemoveSourceLogin(c *request.Call) error {
 }
 
 // ShowSourceLogin handles GET /auth/source. It shows the browser that comes back from
-// an authorization server the text with which the person finishes the login. It
-// changes nothing: the browser may be another person's than the one who began.
+// an authorization server the text with which the person finishes the login, or leads
+// to the operator's page, where the login began and the person finishes it. It changes
+// nothing: the browser may be another person's than the one who began.
 func ShowSourceLogin(c *request.Call) error {
 	h := c.W.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
+	if source := login.SourceOf(c.Query.Get("state")); source != "" {
+		c.SetLocation("/settings#" + url.Values{"source": {source}, "login": {login.Answer(c.Query)}}.Encode())
+		c.W.WriteHeader(http.StatusSeeOther)
+		return nil
+	}
 	text := "To finish the login, copy this line to the program that began it. If it was not you who began it, close this page.\n\n" + login.Answer(c.Query) + "\n"
 	c.Write(http.StatusOK, "text/plain; charset=utf-8", []byte(text))
 	return nil

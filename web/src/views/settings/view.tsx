@@ -9,6 +9,7 @@ import { logout } from '../../lib/session'
 import { shown } from '../../lib/text'
 import { zoneName } from '../../lib/time'
 import { Button, Chip, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
+import { Logins } from './logins'
 
 interface Session {
   session_id: string
@@ -33,6 +34,7 @@ export default function Settings() {
       </header>
       {me && <Person me={me} />}
       <Display />
+      <Logins />
       <Sessions />
     </div>
   )
