@@ -237,7 +237,7 @@ func TestFleet(t *testing.T) {
 	if diff := cmp.Diff(wantWaiting, got.Waiting); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 2, "tool": 0}, got.Pauses); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"everything": 0, "tenant": 0, "employee": 0, "source": 0, "bucket": 2, "tool": 0, "automation": 0}, got.Pauses); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int64{"refused": 0, "exhausted": 0, "unknown": 1}, got.DeadLetters); diff != "" {
