@@ -87,7 +87,7 @@ export function Logins() {
       )}
       {end.isError && <ProblemNote error={end.error} what="The source is still logged in" />}
       {sources.data && rows.length === 0 && (
-        <p className="muted">No source logs in: none is an MCP server over HTTP.</p>
+        <p className="muted">Only MCP servers over HTTP log in, and no source is one.</p>
       )}
       {rows.length > 0 && (
         <Table
