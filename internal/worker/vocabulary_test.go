@@ -57,7 +57,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"do_not_contact_kind_check":   words(contact.Email, contact.Domain, contact.Phone, contact.Handle),
 		"employees_trust_check":       words(policy.TrustNone, policy.TrustLow, policy.TrustMedium, policy.TrustHigh),
 		"pauses_scope_check": words(pause.Everything, pause.Tenant, pause.Employee, pause.Source,
-			pause.Bucket, pause.Tool),
+			pause.Bucket, pause.Tool, pause.Automation),
 		"pauses_subject_check":    words(pause.Everything, pause.Tenant),
 		"quiet_hours_scope_check": words(limits.QuietTenant, limits.QuietEmployee, limits.QuietBucket, limits.QuietRecipient),
 		"dry_runs_effect_check":   effects,
