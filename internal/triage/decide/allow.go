@@ -38,6 +38,12 @@ func lowerings() []loweringRow {
 			}
 			return d.Allowed
 		}},
+		{"genuine", "unproven: at most its level if it were proven", func(f Facts, d Decision) Level {
+			if !aligned(f) {
+				return max(L0, min(d.Allowed, genuine(f)))
+			}
+			return d.Allowed
+		}},
 		{"words", "only its words make the message transactional: at most its level without them", func(f Facts, d Decision) Level {
 			if d.Cohort == Transactional && !isMachine(f) {
 				return max(L0, min(d.Allowed, wordless(f)))

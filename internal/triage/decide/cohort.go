@@ -247,6 +247,13 @@ func failed(f Facts) bool {
 // named reports whether the owner put the sender on a list.
 func named(f Facts, list []string) bool { return !unproven(f) && listed(f.Headers.From, list) }
 
+// genuine returns the level of the cohort that a message would have if its sender were
+// genuine: an owner who lowers a cohort lowers its unproven messages too.
+func genuine(f Facts) Level {
+	f.Authentication = signal.Authentication{Aligned: true, ListAligned: true}
+	return levelOf(f, cohortOf(f).cohort)
+}
+
 // claimed returns the lowest level among the cohorts that a message would have
 // if its sender were genuine.
 func claimed(f Facts) Level {
