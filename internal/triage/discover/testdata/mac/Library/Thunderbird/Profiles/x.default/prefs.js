@@ -1,0 +1,9 @@
+user_pref("mail.account.account1.identities", "id1");
+user_pref("mail.account.account1.server", "server1");
+user_pref("mail.accountmanager.accounts", "account1");
+user_pref("mail.identity.id1.useremail", "bo@fastmail.com");
+user_pref("mail.server.server1.hostname", "imap.fastmail.com");
+user_pref("mail.server.server1.port", 993);
+user_pref("mail.server.server1.socketType", 3);
+user_pref("mail.server.server1.type", "imap");
+user_pref("mail.server.server1.userName", "bo@fastmail.com");
