@@ -5240,9 +5240,10 @@ export interface components {
             host?: string;
             /** @description Left out, 993 with TLS from the first byte and 143 otherwise. */
             port?: number;
+            /** @description The user at the IMAP server. */
             user?: string;
             /**
-             * @description How the password is shown; the last two take an access token. Left out, plain.
+             * @description The method of authentication; the last two take an access token. Left out, plain.
              * @enum {string}
              */
             auth?: "plain" | "oauthbearer" | "xoauth2";
@@ -5288,16 +5289,23 @@ export interface components {
         TriageLevel: "L0" | "L1" | "L2" | "L3" | "L4" | "L5";
         /** @description What decisions depend on. */
         TriageSettings: {
+            /** @description Addresses of the owner of the account. */
             addresses?: components["schemas"]["TriageNames"];
+            /** @description Domains of the owner's organisation, never of a public mail provider. Left out, no message is of the organisation. */
             domains?: components["schemas"]["TriageNames"];
             /** @description The levels of cohorts that differ from the defaults. */
             levels?: {
                 [key: string]: components["schemas"]["TriageLevel"];
             };
+            /** @description Addresses and domains of VIPs. They change the order and the level, never the bucket. */
             vip?: components["schemas"]["TriageNames"];
+            /** @description Addresses and domains whose messages never wait for the owner. */
             muted?: components["schemas"]["TriageNames"];
+            /** @description Domains of newsletters, in addition to messages with List-Id or List-Unsubscribe. */
             newsletters?: components["schemas"]["TriageNames"];
+            /** @description Domains of social networks, in addition to the built-in ones. */
             social?: components["schemas"]["TriageNames"];
+            /** @description Labels that mean a task, in addition to the built-in ones. A message with one stays in place. */
             task_labels?: components["schemas"]["TriageNames"];
             /** @description Every action waits for a person. */
             observe_only?: boolean;
@@ -5393,7 +5401,7 @@ export interface components {
          *     }
          */
         TriageAccountInput: {
-            /** @description The kind of account, which cannot change. */
+            /** @description The kind of account, which cannot change. eml is a folder of .eml files. */
             kind: components["schemas"]["TriageKind"];
             connection: components["schemas"]["TriageConnection"];
             settings?: components["schemas"]["TriageSettings"];
@@ -5409,6 +5417,7 @@ export interface components {
              *     out, the one that is there stays, as long as the server, the user and the protection of the connection do.
              */
             secret?: string;
+            /** @description Whether the account is read. Left out, true. */
             enabled?: boolean;
             /** @description The interval at which an account without notifications is read, 5s to 24h. The default is 1m. */
             every?: components["schemas"]["Duration"];
