@@ -17,29 +17,26 @@ const (
 	// to be detected; one in familiarShare must be frequent in a language.
 	familiarWords = 16
 	familiarShare = 16
-	// foreignLine is the number of words of a line that is foreign if none of
-	// them is frequent in a familiar language.
-	foreignLine = 8
+	// vowelWords is the number of words with an ending that is rare in English
+	// that make a text partly foreign.
+	vowelWords = 5
 )
+
+// vowelEnglish are frequent English words that end in a vowel other than e.
+const vowelEnglish = " also alpha area auto beta camera casino criteria data demo dilemma echo ego euro extra formula gala hello hero hobo " +
+	"idea info into jumbo kilo logo macro manga media memo menu micro multi piano photo pizza plus polo potato promo quota radio ratio saga " +
+	"salsa schema sofa soda solo studio taxi tempo tomato trio turbo ultra undo vanilla veto via video villa visa yoga zero "
 
 // alsoEnglish are frequent words of other languages that are also English
 // words, or the rest of one after an apostrophe.
 const alsoEnglish = " a an as at be by care come da de del den die do dos du e el est et i if il im in la le les los mais mas men met mi mint no non o on or out par per plus pro re s si so su sur te the till to u un v van var via we "
 
 // Foreign reports whether part of a text is in a language other than English.
-// It counts distinct words and letters, and finds lines without any frequent
-// word. It computes no shares, so that adding English text never changes the
-// result to false.
+// It counts distinct words and letters, and computes no shares, so that adding
+// text between the words never changes the result to false.
 func Foreign(text string) bool {
-	for line := range strings.Lines(text) {
-		words, known := 0, false
-		for word := range wordsOf(line) {
-			words++
-			known = known || frequentIn(lined, word)
-		}
-		if words >= foreignLine && !known {
-			return true
-		}
+	if vowelEndings(text) {
+		return true
 	}
 	var counts [len(languageCodes) / 2]int
 	seen := map[string]bool{}
@@ -65,6 +62,22 @@ func Foreign(text string) bool {
 			most = max(most, counts[code])
 		}
 		if letters >= foreignLetters || accented >= accentedWords || most >= foreignWords || most > 0 && accented > most {
+			return true
+		}
+	}
+	return false
+}
+
+// vowelEndings reports whether a text has enough distinct words that end in a
+// vowel other than e, as most words of many languages do. It counts words in
+// lower case alone: English text has names of that form.
+func vowelEndings(text string) bool {
+	seen := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if len(word) < 4 || !strings.ContainsRune("aiou", rune(word[len(word)-1])) || strings.ToLower(word) != word || strings.Contains(vowelEnglish, " "+word+" ") {
+			continue
+		}
+		if seen[word] = true; len(seen) >= vowelWords {
 			return true
 		}
 	}

@@ -14,6 +14,8 @@ func TestForeignLanguagesAreDetected(t *testing.T) {
 	for text, want := range map[string]struct{ foreign, familiar bool }{
 		"Your order has been dispatched and will arrive on Friday with the other parcel.": {false, true},
 		"Order 17 dispatched": {false, true},
+		"Stops of the tour: Toronto, Chicago, Santa Barbara, Atlanta, Sacramento and Tacoma.":                                     {false, true},
+		"Bring the camera and the radio, or see the photo and video data in the media studio.":                                    {false, true},
 		"We met at a café in Zürich, and Müller paid the bill.":                                                                   {false, true},
 		"Die Lieferung wird heute gesperrt, wenn du die Rechnung nicht freigibst. Kannst du das bitte sofort erledigen?":          {true, true},
 		"Bonjour, le serveur de paie est en panne depuis ce matin et personne ne peut valider les salaires avant ce soir.":        {true, true},
@@ -37,24 +39,32 @@ func TestForeignLanguagesAreDetected(t *testing.T) {
 	}
 }
 
-// TestMoreTextRemovesNoLanguage adds lines of English between those of
+// TestMoreTextRemovesNoLanguage adds lines of English between any words of
 // another language.
 func TestMoreTextRemovesNoLanguage(t *testing.T) {
 	t.Parallel()
 	foreign := []string{
 		"Proszę o potwierdzenie zamówienia do jutra.", "Die Lieferung wird heute gesperrt, wenn du nicht antwortest.",
-		"Il contratto non è firmato, e che la banca chiude alle quattro.", "本日中に契約書にご署名ください。",
+		"Il contratto non è firmato, e che la banca chiude alle quattro.", "本日中に契約書に ご署名ください。",
+		"La preghiamo di confermare l'ordine entro domani, altrimenti la consegna viene annullata e non possiamo fare nulla.",
+		"Tafadhali thibitisha malipo kabla ya kesho asubuhi la sivyo mkataba utafutwa na kampuni yetu.",
+		"Mohon segera konfirmasi pembayaran sebelum besok pagi, jika tidak kontrak akan dibatalkan oleh perusahaan kami hari ini",
 	}
 	english := []string{"This is the news of the week, and there is more of it on our site.", "Read it all.", "", "Ten plants for a dry summer"}
 
 	rapid.Check(t, func(t *rapid.T) {
+		words := strings.Fields(rapid.SampledFrom(foreign).Draw(t, "foreign"))
 		lines := rapid.SliceOfN(rapid.SampledFrom(english), 0, 9).Draw(t, "english")
-		at := rapid.IntRange(0, len(lines)).Draw(t, "place")
-		one := rapid.SampledFrom(foreign).Draw(t, "foreign")
-		text := strings.Join(lines[:at], "\n") + "\n" + one + "\n" + strings.Join(lines[at:], "\n")
+		var text strings.Builder
+		for _, line := range lines {
+			at := rapid.IntRange(0, len(words)).Draw(t, "place")
+			text.WriteString(strings.Join(words[:at], " ") + "\n" + line + "\n")
+			words = words[at:]
+		}
+		text.WriteString(strings.Join(words, " "))
 
-		if !message.Foreign(text) {
-			t.Errorf("Foreign(%q) = false", text)
+		if !message.Foreign(text.String()) {
+			t.Errorf("Foreign(%q) = false", text.String())
 		}
 	})
 }
