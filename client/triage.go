@@ -38,6 +38,14 @@ func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
 	return c.tell(ctx, http.MethodDelete, triageAccountPath(name), nil, nil)
 }
 
+// PurgeTriageAccount erases a set of what triage holds of a mail account, or counts
+// it. Repeat the request until it is done.
+func (c *Client) PurgeTriageAccount(ctx context.Context, name string, in wire.TriagePurgeRequest) (wire.TriagePurge, error) {
+	var out wire.TriagePurge
+	_, err := c.do(ctx, request{method: http.MethodPost, path: triageAccountPath(name) + "/purge", in: in, repeatable: true}, &out)
+	return out, err
+}
+
 // UndoTriage undoes what triage did in mail accounts that name the caller as their
 // operator, and returns a result for each action. Repeating a request continues it.
 func (c *Client) UndoTriage(ctx context.Context, in wire.TriageUndoRequest) (wire.TriageUndoResult, error) {

@@ -191,6 +191,74 @@ type TriageUndoItem struct {
 	MessageID *uuid.UUID `json:"message_id,omitempty"`
 }
 
+// TriagePurgeRequest erases what triage holds of a mail account.
+type TriagePurgeRequest struct {
+	// DryRun counts it, and changes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// TriagePurge is what one TriagePurgeRequest erased, or would erase.
+type TriagePurge struct {
+	Account string     `json:"account"`
+	DryRun  bool       `json:"dry_run"`
+	Rows    TriageRows `json:"rows"`
+	// Open counts messages that are kept, because an action about each can still
+	// run. It is counted by a dry run, and when no other messages are left.
+	Open int64 `json:"open"`
+	// Recorded counts the actions that stay in the record, RecordedTexts those among
+	// them whose arguments have text of mail: drafts. A dry run counts them.
+	Recorded      int64 `json:"recorded"`
+	RecordedTexts int64 `json:"recorded_texts"`
+	// Done reports that nothing is left.
+	Done bool `json:"done"`
+}
+
+// TriageRows counts rows by table.
+type TriageRows struct {
+	Messages    int64 `json:"messages"`
+	References  int64 `json:"references"`
+	Locations   int64 `json:"locations"`
+	Decisions   int64 `json:"decisions"`
+	Corrections int64 `json:"corrections"`
+	Proposals   int64 `json:"proposals"`
+	Texts       int64 `json:"texts"`
+	Senders     int64 `json:"senders"`
+	SetAside    int64 `json:"set_aside"`
+	Folders     int64 `json:"folders"`
+	Runs        int64 `json:"runs"`
+}
+
+// TableRows is the number of rows of a table.
+type TableRows struct {
+	Table string
+	Rows  int64
+}
+
+// Tables returns the counts with the names of their tables.
+func (r TriageRows) Tables() []TableRows {
+	return []TableRows{
+		{"messages", r.Messages}, {"references", r.References}, {"locations", r.Locations}, {"decisions", r.Decisions}, {"corrections", r.Corrections},
+		{"proposals", r.Proposals}, {"texts", r.Texts}, {"senders", r.Senders}, {"set_aside", r.SetAside}, {"folders", r.Folders}, {"runs", r.Runs},
+	}
+}
+
+// Sum returns the number of all rows.
+func (r TriageRows) Sum() (sum int64) {
+	for _, table := range r.Tables() {
+		sum += table.Rows
+	}
+	return sum
+}
+
+// Plus adds the counts of another set.
+func (r TriageRows) Plus(o TriageRows) TriageRows {
+	return TriageRows{
+		Messages: r.Messages + o.Messages, References: r.References + o.References, Locations: r.Locations + o.Locations, Decisions: r.Decisions + o.Decisions,
+		Corrections: r.Corrections + o.Corrections, Proposals: r.Proposals + o.Proposals, Texts: r.Texts + o.Texts, Senders: r.Senders + o.Senders,
+		SetAside: r.SetAside + o.SetAside, Folders: r.Folders + o.Folders, Runs: r.Runs + o.Runs,
+	}
+}
+
 // TriageStatus is the state of reading an account, with the times and the
 // reason.
 type TriageStatus struct {

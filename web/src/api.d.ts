@@ -2843,6 +2843,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/purge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase what triage holds of a mail account
+         * @description Erases, in sets, the messages of an account with their text, decisions, corrections, proposals and written texts, the senders
+         *     with their history, the folders with their cursors, the runs, and what was set aside. One request erases up to 500 messages
+         *     in a transaction, with an event that has the counts and no text; repeat it until `done`. An interrupted purge goes on
+         *     with the next request. The account stays, with its settings; delete it to erase those too.
+         *
+         *     Triage must not read the account: pause or kill the automation `triage/NAME`, or disable the account. A message is kept
+         *     (`open`) while an action about it can still run; a kill ends these. The record keeps its actions, and `triage undo` no longer
+         *     finds them.
+         *     A token that is for some tools cannot use this.
+         */
+        post: operations["purgeTriageAccount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/undo": {
         parameters: {
             query?: never;
@@ -5876,6 +5904,35 @@ export interface components {
                 problem?: components["schemas"]["Problem"];
             }[];
             next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description Rows of a mail account that were erased, or that a dry run would erase. */
+        TriagePurge: {
+            account: components["schemas"]["TriageAccountName"];
+            dry_run: boolean;
+            rows: {
+                messages: number;
+                references: number;
+                locations: number;
+                decisions: number;
+                corrections: number;
+                proposals: number;
+                texts: number;
+                senders: number;
+                set_aside: number;
+                folders: number;
+                runs: number;
+            };
+            /**
+             * @description Messages that are kept, because an action about each can still run. A dry run counts them, and a request that finds no
+             *     other messages.
+             */
+            open: number;
+            /** @description Of a dry run, the actions of triage that stay in the record. */
+            recorded: number;
+            /** @description Those of `recorded` whose arguments have text of mail, which are drafts and answers. */
+            recorded_texts: number;
+            /** @description Whether nothing is left. */
+            done: boolean;
         };
         /**
          * @description stuck: nobody knows what became of a call. compensation_failed: something could not be taken back. completed, failed,
@@ -13247,6 +13304,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TriageText"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    purgeTriageAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": true
+                 *     }
+                 */
+                "application/json": {
+                    dry_run?: components["schemas"]["DryRun"];
+                };
+            };
+        };
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriagePurge"];
                 };
             };
             400: components["responses"]["Invalid"];

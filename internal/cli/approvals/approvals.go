@@ -3,20 +3,16 @@
 package approvals
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
@@ -178,8 +174,7 @@ func (f *decision) arguments(args json.RawMessage) (_ json.RawMessage, err error
 
 // asks reports whether a person can be asked.
 func (f *decision) asks(a *command.App) bool {
-	file, ok := a.In.(*os.File)
-	return ok && !f.yes && !a.JSON && f.ETag == "" && term.IsTerminal(int(file.Fd()))
+	return !f.yes && f.ETag == "" && a.Interactive()
 }
 
 // errNotConfirmed means that a person answered otherwise than yes.
@@ -217,13 +212,10 @@ func confirm(a *command.App, action wire.Action, grant *wire.GrantPreview) error
 			return err
 		}
 	}
-	fmt.Fprint(a.Err, "Approve this? [y/N] ")
-	answer, _ := bufio.NewReader(a.In).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	if a.Ask("Approve this?") != nil {
+		return errNotConfirmed
 	}
-	return errNotConfirmed
+	return nil
 }
 
 // Edit returns the command edit.

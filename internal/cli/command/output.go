@@ -1,12 +1,17 @@
 package command
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
@@ -251,4 +256,33 @@ func Indented(raw json.RawMessage) string {
 		lines[i] = Safe(one)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// ErrNotConfirmed means that a person answered a question otherwise than yes.
+var ErrNotConfirmed = errors.New("not confirmed")
+
+// Interactive reports whether a person can be asked.
+func (a *App) Interactive() bool {
+	file, ok := a.In.(*os.File)
+	return ok && !a.JSON && term.IsTerminal(int(file.Fd()))
+}
+
+// Confirm asks a person a question. Where nobody can be asked, the command is
+// called wrongly: --yes takes the place of the answer.
+func (a *App) Confirm(question string) error {
+	if !a.Interactive() {
+		return Misuse("nobody can be asked for confirmation: give --yes")
+	}
+	return a.Ask(question)
+}
+
+// Ask asks a question, and returns ErrNotConfirmed unless the answer is yes.
+func (a *App) Ask(question string) error {
+	fmt.Fprint(a.Err, question+" [y/N] ")
+	answer, _ := bufio.NewReader(a.In).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return ErrNotConfirmed
 }

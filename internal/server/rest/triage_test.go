@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/server/rest/route"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -574,5 +575,38 @@ func TestWhyShowsPolicyDecisionsToReadersOfActions(t *testing.T) {
 	}
 	if strings.Contains(string(untold), `"stage":"policy"`) || !strings.Contains(string(untold), `"stage":"proposal"`) {
 		t.Errorf("without actions:read, why tells %s", untold)
+	}
+}
+
+// TestPurgeOfAnAccountIsRecordedWithoutText purges an account, and reads the events.
+func TestPurgeOfAnAccountIsRecordedWithoutText(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailpurge")
+	f.mailbox("ann", uuid.NewString())
+	const at = "/api/v1/triage/accounts/ann/purge"
+	purge := func(body object) (p wire.TriagePurge) {
+		f.admin.send("POST", at, body).wants(t, 200).into(t, &p)
+		return p
+	}
+
+	f.operator.send("POST", at, object{}).wants(t, 403)
+	f.admin.send("POST", "/api/v1/triage/accounts/none/purge", object{}).wants(t, 404)
+	f.admin.send("POST", at, object{}).refused(t, 409, "conflict")
+	f.admin.send("POST", "/api/v1/pauses", object{"scope": "automation", "subject": "triage/ann", "kill": true, "reason": "leaving"}).wants(t, 201)
+	dry, done, again := purge(object{"dry_run": true}), purge(object{}), purge(object{})
+
+	if !dry.DryRun || dry.Rows.Messages != 1 || dry.Done || !done.Done || done.Rows != dry.Rows || !again.Done || again.Rows.Sum() != 0 {
+		t.Errorf("a dry run = %+v, then %+v, then %+v; want the same rows, then none", dry, done, again)
+	}
+	f.leaksNoMail()
+	var events []string
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, "SELECT i ->> 'subject' || ' ' || (i #>> '{detail,rows,messages}') FROM events e, jsonb_array_elements(e.items) i WHERE i ->> 'subject' LIKE '%purged' ORDER BY e.event_id")
+		var err error
+		events, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if diff := cmp.Diff([]string{"triage account ann purged 1", "triage account ann purged 0"}, events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

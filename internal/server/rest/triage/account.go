@@ -159,3 +159,20 @@ func DeleteAccount(c *request.Call) error {
 		return account.Delete(ctx, tx, c.By.Tenant, name)
 	})
 }
+
+// PurgeAccount handles POST /api/v1/triage/accounts/{name}/purge. It erases a set
+// of what triage holds of a mail account.
+func PurgeAccount(c *request.Call, in wire.TriagePurgeRequest) error {
+	name := c.R.PathValue("name")
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriagePurge, error) {
+		if in.DryRun {
+			return account.Held(ctx, tx, c.By.Tenant, name)
+		}
+		p, err := account.Purge(ctx, tx, c.By.Tenant, name)
+		if err != nil || p.Rows == (wire.TriageRows{}) && !p.Done {
+			return p, err
+		}
+		c.Detail = map[string]any{"rows": p.Rows, "done": p.Done}
+		return p, c.RecordChange(ctx, tx, "triage account "+name+" purged")
+	})
+}
