@@ -22,6 +22,10 @@ import (
 // killedEnv makes the test binary a worker on the database that it names.
 const killedEnv = "COUNTERSIGN_TEST_WORKER"
 
+// killedKeyEnv makes it connect to mailboxes, with credentials under the key that
+// it holds.
+const killedKeyEnv = "COUNTERSIGN_TEST_WORKER_KEY"
+
 // killedName is the name of the worker and of its connections.
 const killedName = "killed"
 
@@ -41,6 +45,12 @@ func workUntilKilled(url string) int {
 	live := connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		return sourcetest.NewSource(tools("as listed")...), nil
 	}})
+	if key := os.Getenv(killedKeyEnv); key != "" {
+		if _, live, err = mailPool(key); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	go func() { // ends the process, when the test has ended
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)

@@ -226,6 +226,7 @@ func TestSendWithoutAnAnswer(t *testing.T) {
 		code    string
 	}{
 		"dropped after the data":  {map[string]string{"DOT": ""}, source.KindUnknown, source.CodeLost},
+		"no answer to the data":   {map[string]string{"DOT": "354 hush go on"}, source.KindUnknown, source.CodeLost},
 		"rejected after the data": {map[string]string{"DOT": "554 hush spam"}, source.KindRefused, source.CodeRejected},
 		"later, after the data":   {map[string]string{"DOT": "451 hush later"}, source.KindRetry, source.CodeRateLimited},
 		"dropped before the data": {map[string]string{"DATA": ""}, source.KindRetry, source.CodeUnreachable},
@@ -246,6 +247,20 @@ func TestSendWithoutAnAnswer(t *testing.T) {
 				t.Errorf("%d copies of a mail that was not confirmed", n)
 			}
 		})
+	}
+}
+
+// TestSendTakesEveryConfirmation confirms a mail with another code than 250. Sent
+// again, it would arrive twice.
+func TestSendTakesEveryConfirmation(t *testing.T) {
+	t.Parallel()
+	server := (&smtpServer{answers: map[string]string{"DOT": "251 taken, to be forwarded"}}).start(t)
+	f := newFixture(t, withSMTP(server.submitter(t, "starttls")))
+
+	f.answer(f.attempt(1, "key", mail.ToolSend, sendArgs()), source.KindDone, "")
+
+	if copies := f.account.Raw("Sent", mail.DraftID("key", "work", owner)); len(copies) != 1 {
+		t.Errorf("%d copies, want 1", len(copies))
 	}
 }
 

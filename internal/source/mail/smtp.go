@@ -98,14 +98,18 @@ func (s *Source) submit(ctx context.Context, by Submitter, from string, to []str
 		return new(s.unsent(ctx, err)) // without its end a message is not sent
 	}
 	if err := body.Close(); err != nil {
-		if _, answered := errors.AsType[*textproto.Error](err); answered {
+		answer, answered := errors.AsType[*textproto.Error](err)
+		switch {
+		case answered && answer.Code/100 == 2: // the library knows 250 alone
+			return nil
+		case answered && answer.Code >= 400:
 			return new(s.unsent(ctx, err))
 		}
 		code := source.CodeLost
 		if ctx.Err() != nil {
 			code = source.EndedCode(ctx)
 		}
-		return &source.Observation{Written: true, Code: code, Message: s.name + ": the connection was lost before the server confirmed the mail"}
+		return &source.Observation{Written: true, Code: code, Message: s.name + ": the server did not confirm the mail, which it may have sent"}
 	}
 	_ = client.Quit() // the message is with the server
 	return nil
