@@ -88,7 +88,31 @@ func draftID(key, account, from string) string {
 // compose returns the bytes of a mail. Those of a draft have no date, so that every
 // attempt writes the same bytes; the mail program adds it when the draft is sent.
 func compose(from, id string, in draftArgs, date time.Time) ([]byte, error) {
-	var h gomail.Header
+	h, err := header(from, id, in, date)
+	if err != nil {
+		return nil, err
+	}
+	h.SetContentType("text/plain", map[string]string{"charset": "utf-8"})
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	var b bytes.Buffer
+	w, err := message.CreateWriter(&b, h.Header)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(w, breaks(in.Text))
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// breaks returns a text with the line ends of mail.
+func breaks(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// header returns the header of a mail, without the type of its body.
+func header(from, id string, in draftArgs, date time.Time) (h gomail.Header, _ error) {
 	if !date.IsZero() {
 		h.SetDate(date)
 	}
@@ -99,7 +123,7 @@ func compose(from, id string, in draftArgs, date time.Time) ([]byte, error) {
 	for _, name := range []string{"Cc", "To", "From"} { // fields are written in reverse order
 		list, err := addresses(lists[name])
 		if err != nil {
-			return nil, err
+			return h, err
 		}
 		if len(list) > 0 {
 			h.SetAddressList(name, list)
@@ -114,19 +138,7 @@ func compose(from, id string, in draftArgs, date time.Time) ([]byte, error) {
 		h.SetMsgIDList("References", in.References)
 	}
 	h.Set("Mime-Version", "1.0")
-	h.SetContentType("text/plain", map[string]string{"charset": "utf-8"})
-	h.Set("Content-Transfer-Encoding", "quoted-printable")
-	var b bytes.Buffer
-	w, err := message.CreateWriter(&b, h.Header)
-	if err != nil {
-		return nil, err
-	}
-	text := strings.ReplaceAll(strings.ReplaceAll(in.Text, "\r\n", "\n"), "\n", "\r\n")
-	_, err = io.WriteString(w, text)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return h, nil
 }
 
 // addresses parses addresses for a header field. Each text must be an address

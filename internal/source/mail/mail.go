@@ -55,13 +55,17 @@ const (
 	// folder for sent mail.
 	ToolSend = "message.send"
 	ToolSent = "message.sent"
+	// ToolRSVP answers the invitation in a message by mail.
+	ToolRSVP = "message.rsvp"
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
 )
 
 // AlwaysPerson reports whether a person approves every call of a tool, whatever
 // policy allows: its effect leaves the mailbox and cannot be taken back.
-func AlwaysPerson(tool string) bool { return tool == ToolUnsubscribe || tool == ToolSend }
+func AlwaysPerson(tool string) bool {
+	return tool == ToolUnsubscribe || tool == ToolSend || tool == ToolRSVP
+}
 
 //go:embed tools.json
 var document []byte
@@ -90,6 +94,9 @@ type Account struct {
 	// From is the owner's address and the sender of drafts; empty omits the
 	// header From.
 	From string
+	// Addresses are further addresses of the owner, whose invitations are
+	// answered.
+	Addresses []string
 	// LabelPrefix is added to every label.
 	LabelPrefix string
 	// Folders are the names of folders by use. They override those that the
@@ -136,6 +143,7 @@ func New(cfg Config) (*Source, error) {
 		ToolDraft:       rest.WithArgs(s.draft),
 		ToolSend:        rest.WithArgs(s.send),
 		ToolSent:        rest.WithArgs(s.wasSent),
+		ToolRSVP:        rest.WithArgs(s.rsvp),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
 	})
 	if err != nil {

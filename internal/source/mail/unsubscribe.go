@@ -77,15 +77,8 @@ func (s *session) unsubscribeAt(ctx context.Context, raw []byte, now mailbox.Sta
 	refuse := func(why string) (*url.URL, *source.Observation) {
 		return nil, new(s.source.refuse(source.CodeRejected, why))
 	}
-	flagged := func(flag string) bool {
-		return strings.EqualFold(flag, "$Phishing") || strings.EqualFold(flag, "$Junk") || strings.EqualFold(flag, "Junk")
-	}
-	junk, err := s.folder(ctx, mailbox.UseJunk)
-	if err != nil && !errors.Is(err, mailbox.ErrNoFolder) {
-		return nil, new(s.failed(ctx, err, false))
-	}
-	if now.Folder == junk || slices.ContainsFunc(now.Flags, flagged) {
-		return refuse("the message is marked as junk or phishing, and a request would tell its sender that it was read")
+	if refused := s.junk(ctx, now); refused != nil {
+		return nil, refused
 	}
 	m := message.Parse(raw)
 	to, why := unsubscribeURL(m)
@@ -95,11 +88,32 @@ func (s *session) unsubscribeAt(ctx context.Context, raw []byte, now mailbox.Sta
 	signed, err := authenticate.UnsubscribeSigned(ctx, raw, m, authenticate.Config{Resolver: s.source.resolver})
 	switch {
 	case err != nil:
-		return nil, &source.Observation{Code: source.CodeThirdParty, Message: s.source.name + ": the key of the sender's signature cannot be looked up now"}
+		return nil, new(s.source.noKey())
 	case !signed:
 		return refuse("no valid DKIM signature of the sender's domain covers List-Unsubscribe and List-Unsubscribe-Post")
 	}
 	return to, nil
+}
+
+// junk refuses to answer a message that is marked as junk or phishing.
+func (s *session) junk(ctx context.Context, now mailbox.State) *source.Observation {
+	flagged := func(flag string) bool {
+		return strings.EqualFold(flag, "$Phishing") || strings.EqualFold(flag, "$Junk") || strings.EqualFold(flag, "Junk")
+	}
+	junk, err := s.folder(ctx, mailbox.UseJunk)
+	if err != nil && !errors.Is(err, mailbox.ErrNoFolder) {
+		return new(s.failed(ctx, err, false))
+	}
+	if now.Folder == junk || slices.ContainsFunc(now.Flags, flagged) {
+		return new(s.source.refuse(source.CodeRejected, "the message is marked as junk or phishing, and an answer would tell its sender that it was read"))
+	}
+	return nil
+}
+
+// noKey returns the observation of a call that depends on a signature whose key
+// cannot be looked up now.
+func (s *Source) noKey() source.Observation {
+	return source.Observation{Code: source.CodeThirdParty, Message: s.name + ": the key of the sender's signature cannot be looked up now"}
 }
 
 // unsubscribeURL returns the only https address in List-Unsubscribe, or why there

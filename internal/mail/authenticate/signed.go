@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// maxUnsubscribeFields bounds the header fields of a message whose fields for
-// unsubscribing count: more may hide a second field of a name.
-const maxUnsubscribeFields = 500
+// maxSignedFields bounds the header fields of a message whose signature counts:
+// more may hide a second field of a name.
+const maxSignedFields = 500
 
 // ErrLookup is the error of a check whose DNS lookups failed for now.
 var ErrLookup = errors.New("the key of a signature could not be looked up")
@@ -24,8 +24,21 @@ var ErrLookup = errors.New("the key of a signature could not be looked up")
 // Check it believes no header. The error is ErrLookup if only a lookup prevents a
 // result.
 func UnsubscribeSigned(ctx context.Context, raw []byte, m *message.Message, config Config) (bool, error) {
+	return signed(ctx, raw, m, config, func(v *dkim.Verification) bool { return unsubscribeSigned(m, v.HeaderKeys) })
+}
+
+// SenderSigned reports whether a valid signature of From's domain or organisation
+// covers a message. Unlike Check it believes no header. The error is ErrLookup if
+// only a lookup prevents a result.
+func SenderSigned(ctx context.Context, raw []byte, m *message.Message, config Config) (bool, error) {
+	return signed(ctx, raw, m, config, func(*dkim.Verification) bool { return true })
+}
+
+// signed reports whether a valid signature of From's domain or organisation also
+// meets a condition.
+func signed(ctx context.Context, raw []byte, m *message.Message, config Config, meets func(*dkim.Verification) bool) (bool, error) {
 	from := fromDomain(m)
-	if from == "" || len(m.Fields) > maxUnsubscribeFields || config.Resolver == nil {
+	if from == "" || len(m.Fields) > maxSignedFields || config.Resolver == nil {
 		return false, nil
 	}
 	timeout := config.Timeout
@@ -43,7 +56,7 @@ func UnsubscribeSigned(ctx context.Context, raw []byte, m *message.Message, conf
 		return false, nil // a message without signatures
 	}
 	covers := func(v *dkim.Verification) bool {
-		return aligned(v.Domain, from, false) && unsubscribeSigned(m, v.HeaderKeys)
+		return aligned(v.Domain, from, false) && meets(v)
 	}
 	if slices.ContainsFunc(found, func(v *dkim.Verification) bool { return v.Err == nil && covers(v) }) {
 		return true, nil
