@@ -124,7 +124,7 @@ func TestNoPolicyReplacesThePerson(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, tool := range []string{mail.ToolUnsubscribe, mail.ToolArchive} {
+		for _, tool := range []string{mail.ToolUnsubscribe, mail.ToolRSVP, mail.ToolArchive} {
 			found, _ := s.Tool(policy.Key{Source: "mailbox", Action: tool})
 			g := settings.Grant{Tool: found.Key, Digest: found.Binding, Loose: []string{""}, By: "ada"}
 			if _, err := settings.PutGrant(ctx, tx, f.tenant, g); err != nil {
@@ -134,8 +134,9 @@ func TestNoPolicyReplacesThePerson(t *testing.T) {
 		return nil
 	})
 
-	for tool, want := range map[string]envelope.Phase{mail.ToolUnsubscribe: envelope.PhasePending, mail.ToolArchive: envelope.PhaseApproved} {
-		if got := f.view(f.propose(tool, nil)).Phase; got != want {
+	args := map[string]map[string]any{mail.ToolRSVP: {"answer": "accepted"}}
+	for tool, want := range map[string]envelope.Phase{mail.ToolUnsubscribe: envelope.PhasePending, mail.ToolRSVP: envelope.PhasePending, mail.ToolArchive: envelope.PhaseApproved} {
+		if got := f.view(f.propose(tool, args[tool])).Phase; got != want {
 			t.Errorf("%s is %s, want %s", tool, got, want)
 		}
 	}

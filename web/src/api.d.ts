@@ -5043,8 +5043,8 @@ export interface components {
              *     credentials, honours_key}], networks, timeout}}`: HTTP requests go to what begins with a prefix, and
              *     nowhere else. webhook takes `{url, networks, timeout}`: https, or http to the machine itself; a network
              *     that is not public has to be opened. mail takes `{accounts: {NAME: {kind, host, port, tls, user, auth, path,
-             *     from, label_prefix, folders: {archive, junk, drafts, trash}}}, networks, timeout}`, with the kinds imap (by
-             *     host, port and user) and maildir (by path).
+             *     from, addresses, label_prefix, smtp, folders: {archive, junk, drafts, trash}}}, networks, timeout}`, with the kinds
+             *     imap (by host, port and user) and maildir (by path).
              */
             config: {
                 [key: string]: unknown;

@@ -287,9 +287,9 @@ func TestSendKeepsItsWord(t *testing.T) {
 	}
 }
 
-// TestSendToAiosmtpd sends a mail to a server of another author.
-func TestSendToAiosmtpd(t *testing.T) {
-	t.Parallel()
+// newAiosmtpd starts a server of another author, which stores mail in a Maildir.
+func newAiosmtpd(t *testing.T) (at *net.TCPAddr, dir string) {
+	t.Helper()
 	const python = "/usr/bin/python3"
 	if err := exec.CommandContext(t.Context(), python, "-c", "import aiosmtpd").Run(); err != nil {
 		t.Skip("no aiosmtpd is installed: apt-get install python3-aiosmtpd")
@@ -298,9 +298,9 @@ func TestSendToAiosmtpd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _ := listener.Addr().(*net.TCPAddr)
+	at, _ = listener.Addr().(*net.TCPAddr)
 	_ = listener.Close() // the port is for the server
-	dir := filepath.Join(t.TempDir(), "mail")
+	dir = filepath.Join(t.TempDir(), "mail")
 	command := exec.CommandContext(t.Context(), python, "-m", "aiosmtpd", "-n", "-l", at.String(), "-c", "aiosmtpd.handlers.Mailbox", dir)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -313,12 +313,18 @@ func TestSendToAiosmtpd(t *testing.T) {
 		conn, err := net.Dial("tcp", at.String())
 		if err == nil {
 			_ = conn.Close()
-			break
+			return at, dir
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestSendToAiosmtpd sends a mail to a server of another author.
+func TestSendToAiosmtpd(t *testing.T) {
+	t.Parallel()
+	at, dir := newAiosmtpd(t)
 	f := newFixture(t, withSMTP(mail.Submitter{Submission: mail.Submission{Host: "127.0.0.1", Port: at.Port, TLS: "none"}, Guard: local}))
 
 	f.answer(f.attempt(1, "key", mail.ToolSend, sendArgs()), source.KindDone, "")

@@ -33,7 +33,7 @@ func effort(d decide.Decision, a decide.Action) int {
 func allActions() []decide.Action {
 	return []decide.Action{
 		decide.Label, decide.Flag, decide.Archive, decide.Draft, decide.Snooze, decide.Trash, decide.Quarantine,
-		decide.Send, decide.Unsubscribe,
+		decide.Send, decide.Unsubscribe, decide.RSVP,
 	}
 }
 

@@ -129,7 +129,7 @@ func TestTablesAreComplete(t *testing.T) {
 			t.Errorf("row %d of the levels is %v", level, levels()[level].level)
 		}
 	}
-	confirmed := []Action{Send, Unsubscribe, Quarantine}
+	confirmed := []Action{Send, Unsubscribe, RSVP, Quarantine}
 	for _, row := range actions() {
 		if got, want := AlwaysConfirmed(row.action), slices.Contains(confirmed, row.action); got != want {
 			t.Errorf("AlwaysConfirmed(%s) = %v, want %v", row.action, got, want)

@@ -48,6 +48,7 @@ const (
 	Quarantine  Action = "quarantine"
 	Send        Action = "send"
 	Unsubscribe Action = "unsubscribe"
+	RSVP        Action = "rsvp"
 )
 
 // actionRow is a row of the table of actions.
@@ -78,6 +79,7 @@ func actions() []actionRow {
 		{action: Quarantine, tool: "message.move", propose: L1, alone: never},
 		{action: Send, tool: "message.send", propose: L2, alone: never},
 		{action: Unsubscribe, tool: "message.unsubscribe", propose: L2, alone: never},
+		{action: RSVP, tool: "message.rsvp", propose: L2, alone: never},
 	}
 }
 

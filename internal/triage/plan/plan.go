@@ -257,7 +257,7 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 		return ToolMove, Field{"/folder", junk}, err
 	case decide.Draft:
 		return "", Field{}, errors.New("a draft is proposed when its text is written")
-	case decide.Snooze, decide.Trash, decide.Send, decide.Unsubscribe:
+	case decide.Snooze, decide.Trash, decide.Send, decide.Unsubscribe, decide.RSVP:
 	}
 	return "", Field{}, fmt.Errorf("triage does not propose the action %s", action)
 }
