@@ -89,7 +89,9 @@ func parse(text []byte) (*ical.Calendar, error) {
 		return nil, errors.New("the calendar is too large")
 	}
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
-	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' }
+	control := func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
+	}
 	if !utf8.Valid(text) || bytes.ContainsFunc(text, control) {
 		return nil, errors.New("the calendar has control characters, or is not UTF-8")
 	}
