@@ -158,5 +158,10 @@ func frequentIn(languages, word string) bool {
 }
 
 func wordsOf(text string) func(func(string) bool) {
-	return strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) })
+	return strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool {
+		if r < 0x80 {
+			return r != '\'' && (r|0x20 < 'a' || r|0x20 > 'z')
+		}
+		return !unicode.IsLetter(r)
+	})
 }

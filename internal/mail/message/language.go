@@ -1,7 +1,6 @@
 package message
 
 import (
-	"strings"
 	"unicode"
 )
 
@@ -74,7 +73,7 @@ func byCommonWords(text string) string {
 	)
 	var counts [len(languageCodes) / 2]int
 	total := 0
-	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) }) {
+	for word := range wordsOf(text) {
 		total++
 		if len(word) > longest {
 			continue

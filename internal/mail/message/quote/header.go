@@ -60,7 +60,7 @@ func opens(text string) bool {
 		return true
 	}
 	first = strings.ToLower(strings.Trim(first, "*.,"))
-	return slices.Contains(openers, first)
+	return openers[first]
 }
 
 // introduces returns the certainty that a text ending in a colon is an

@@ -45,13 +45,17 @@ var verbs = []string{
 }
 
 // openers are the first words of attributions.
-var openers = []string{
-	"on", "am", "le", "el", "il", "em", "op", "den", "w", "dnia", "в", "vào", "pada", "på", "a", "dne", "at", "в",
-	"mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
-	"sunday", "mo", "di", "mi", "do", "fr", "sa", "so", "lun", "mar", "mer", "jeu", "ven", "sam", "dim", "пн", "вт", "ср",
-	"чт", "пт", "сб", "вс", "понедельник", "вторник", "среда", "четверг", "пятница", "суббота", "воскресенье", "quoting",
-	"zitat", "citando", "il giorno", "mié", "jue", "vie", "sáb", "dom", "ter", "qua", "qui", "sex", "ke", "ti", "to",
-	"ma", "za", "zo", "2.", "selon",
+var openers = map[string]bool{
+	"on": true, "am": true, "le": true, "el": true, "il": true, "em": true, "op": true, "den": true, "w": true,
+	"dnia": true, "в": true, "vào": true, "pada": true, "på": true, "a": true, "dne": true, "at": true, "mon": true,
+	"tue": true, "wed": true, "thu": true, "fri": true, "sat": true, "sun": true, "monday": true, "tuesday": true,
+	"wednesday": true, "thursday": true, "friday": true, "saturday": true, "sunday": true, "mo": true, "di": true,
+	"mi": true, "do": true, "fr": true, "sa": true, "so": true, "lun": true, "mar": true, "mer": true, "jeu": true,
+	"ven": true, "sam": true, "dim": true, "пн": true, "вт": true, "ср": true, "чт": true, "пт": true, "сб": true,
+	"вс": true, "понедельник": true, "вторник": true, "среда": true, "четверг": true, "пятница": true,
+	"суббота": true, "воскресенье": true, "quoting": true, "zitat": true, "citando": true, "mié": true, "jue": true,
+	"vie": true, "sáb": true, "dom": true, "ter": true, "qua": true, "qui": true, "sex": true, "ke": true, "ti": true,
+	"to": true, "ma": true, "za": true, "zo": true, "2.": true, "selon": true,
 }
 
 // separators are the texts that mail programs write into the line above an
@@ -93,6 +97,9 @@ var devices = []string{
 	"отправлено с", "iphone'umdan gönderildi", "iphoneから送信", "从我的", "发自我的",
 }
 
+// deviceLetters are the first letters of devices in ASCII.
+const deviceLetters = "sgvdeliw"
+
 // closings are the words before a name at the end.
 var closings = []string{
 	"best", "best regards", "best wishes", "kind regards", "kindest regards", "warm regards", "warmest regards", "warmly",
@@ -118,4 +125,10 @@ var legal = []string{
 	"nicht der richtige adressat", "vertrauliche und/oder", "ce message est confidentiel", "exclusivement à l'intention",
 	"destinataire de ce message", "este mensaje es confidencial", "uso exclusivo de", "questo messaggio è riservato",
 	"registered in england", "handelsregister", "amtsgericht", "geschäftsführer:",
+}
+
+// legalWords holds at least one word of each legal phrase.
+var legalWords = []string{
+	"intended", "confiden", "sole use", "print", "vertraulich", "adressat", "l'intention", "destinataire", "exclusivo", "riservato",
+	"register", "gericht", "führer:",
 }

@@ -91,7 +91,11 @@ func (r *reading) devices() {
 		if len(line) > longest {
 			continue
 		}
-		lower := strings.ToLower(strings.TrimLeft(line, " *_-"))
+		line = strings.TrimLeft(line, " *_-")
+		if line == "" || line[0] < 0x80 && strings.IndexByte(deviceLetters, line[0]|0x20) < 0 {
+			continue
+		}
+		lower := strings.ToLower(line)
 		for _, phrase := range devices {
 			if strings.HasPrefix(lower, phrase) {
 				r.remove("signature", "device", i, i+1)
@@ -163,21 +167,23 @@ func (r *reading) legal() {
 		if from == to || !r.hasText(0, from) {
 			return
 		}
-		if characters <= maxLegalCharacters && hasPhrase(legal, strings.Join(r.lines[from:to], " ")) {
+		if characters <= maxLegalCharacters && hasPhrase(legalWords, legal, strings.Join(r.lines[from:to], " ")) {
 			r.remove("signature", "legal", from, to)
 		}
 		to = from
 	}
 }
 
-// hasPhrase reports whether a line has one of the phrases, in lower case.
-func hasPhrase(phrases []string, line string) bool {
+// hasPhrase reports whether a line has one of the phrases, in lower case. Every
+// phrase has one of the words.
+func hasPhrase(words, phrases []string, line string) bool {
 	const shortest = 8
 	if len(line) < shortest {
 		return false
 	}
 	line = strings.ToLower(line)
-	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(line, phrase) })
+	in := func(text string) bool { return strings.Contains(line, text) }
+	return slices.ContainsFunc(words, in) && slices.ContainsFunc(phrases, in)
 }
 
 // banners removes the lines of mail servers above mail from outside.
@@ -190,7 +196,7 @@ func (r *reading) banners() {
 			continue
 		}
 		seen++
-		if len(line) <= longest && hasPhrase(bannerWords, line) && hasPhrase(banners, line) {
+		if len(line) <= longest && hasPhrase(bannerWords, banners, line) {
 			r.remove("banner", "external", i, i+1)
 		}
 	}
