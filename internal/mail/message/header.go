@@ -89,15 +89,24 @@ func (m *Message) readHeader() {
 	}
 }
 
+// usualDate is the layout of most dates, which may have a comment behind it.
+const usualDate = "Mon, 2 Jan 2006 15:04:05 -0700"
+
 func (m *Message) date(value string) time.Time {
-	if date, err := mail.ParseDate(cutTo(value, 200)); err == nil {
+	value = cutTo(value, 200)
+	// ParseDate tries dozens of layouts.
+	usual, _, _ := strings.Cut(value, " (")
+	if date, err := time.Parse(usualDate, usual); err == nil {
+		return date
+	}
+	if date, err := mail.ParseDate(value); err == nil {
 		return date
 	}
 	for _, layout := range []string{
-		"Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan 2 15:04:05 2006",
+		usualDate, "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan 2 15:04:05 2006",
 		"Mon Jan 2 15:04:05 MST 2006", time.RFC3339,
 	} {
-		if date, err := time.Parse(layout, strings.Join(strings.Fields(cutTo(value, 200)), " ")); err == nil {
+		if date, err := time.Parse(layout, strings.Join(strings.Fields(value), " ")); err == nil {
 			return date
 		}
 	}
