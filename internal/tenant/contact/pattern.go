@@ -216,3 +216,19 @@ func plainNumber(text string) string {
 	}
 	return strconv.FormatInt(int64(n), 10)
 }
+
+// Selects reports whether the pattern selects the value at a place, or one that
+// contains it. The place has the names of members and the indexes of elements.
+func (p Pattern) Selects(place []string) bool {
+	at := 0
+	for _, segment := range p.segments {
+		for at < len(place) && segment != wildcard && segment != place[at] {
+			return false
+		}
+		if at == len(place) {
+			return segment == wildcard && at > 0 // a single value in place of a list
+		}
+		at++
+	}
+	return true
+}

@@ -1,0 +1,180 @@
+// Package headline writes one line about a call from its arguments: to whom, how much, from
+// where and to where, then the rest as far as there is space. A line never leaves out a
+// recipient, an amount or a destination: where they do not fit, it has the names of all
+// arguments instead. Values that are not one plain word stand in quotes, so that no value
+// passes for another argument. The package is pure, and does not know who may see a line.
+package headline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/visible"
+)
+
+// Bounds of a headline, in characters.
+const (
+	// MaxLength is the maximum length of a headline.
+	MaxLength = 200
+	// maxValue is the length from which a value without a role is cut.
+	maxValue = 60
+	// maxFields bounds the arguments that are read of a call.
+	maxFields = 500
+)
+
+// Of returns the headline of a call with the arguments. The patterns select its
+// recipients, in addition to those that a name shows. It is "no arguments" for an
+// empty object.
+func Of(args json.RawMessage, recipients []contact.Pattern) string {
+	fields, whole := read(args, recipients)
+	if len(fields) == 0 && whole {
+		return "no arguments"
+	}
+	line, complete := compose(fields)
+	if !complete || !whole {
+		return names(fields, whole)
+	}
+	return line
+}
+
+// field is an argument: a scalar, or the scalars of a list. The elements of a list of
+// objects have one field for each member.
+type field struct {
+	// path are the names of members above it and its own, without the indexes of lists.
+	path   []string
+	values []string
+	role   role
+	// text reports whether a value is a string.
+	text bool
+}
+
+// compose returns a line of the fields, and whether it contains every value with a role.
+func compose(fields []*field) (line string, complete bool) {
+	ordered := slices.Clone(fields)
+	slices.SortStableFunc(ordered, func(a, b *field) int { return int(a.role) - int(b.role) })
+	var parts []string
+	left, omitted := MaxLength-len(" · +500 more"), 0
+	for _, f := range ordered {
+		if f.role == roleCurrency {
+			continue // beside its amount
+		}
+		part := f.label(fields) + " " + f.shown(f.role == roleOther || f.role == roleObject)
+		if f.role == roleAmount {
+			part += currencyOf(f, fields)
+		}
+		if size := utf8.RuneCountInString(part) + len(" · "); size <= left {
+			left -= size
+			parts = append(parts, part)
+			continue
+		}
+		if f.role < roleObject {
+			return "", false
+		}
+		omitted++
+	}
+	if omitted > 0 {
+		parts = append(parts, fmt.Sprintf("+%d more", omitted))
+	}
+	return strings.Join(parts, " · "), true
+}
+
+// currencyOf returns the currency of an amount, with a space before it: the currency in the
+// same object, or the only one of the call.
+func currencyOf(amount *field, fields []*field) string {
+	var found []*field
+	for _, f := range fields {
+		if f.role == roleCurrency {
+			if slices.Equal(f.path[:len(f.path)-1], amount.path[:len(amount.path)-1]) {
+				found = []*field{f}
+				break
+			}
+			found = append(found, f)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return " " + found[0].shown(false)
+}
+
+// names returns the names of the arguments, with the number of values where there are several.
+func names(fields []*field, whole bool) string {
+	var b strings.Builder
+	b.WriteString("arguments: ")
+	for i, f := range fields {
+		name := f.label(fields)
+		if len(f.values) > 1 {
+			name += fmt.Sprintf(" (%d)", len(f.values))
+		}
+		if utf8.RuneCountInString(b.String())+utf8.RuneCountInString(name) > MaxLength-len(", +500 more") {
+			fmt.Fprintf(&b, ", +%d more", len(fields)-i)
+			return b.String()
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	if !whole {
+		b.WriteString(", and others")
+	}
+	return b.String()
+}
+
+// label returns the name of the field, with the one above it where another field has the
+// same name.
+func (f *field) label(fields []*field) string {
+	name := f.path[len(f.path)-1]
+	if len(f.path) > 1 && slices.ContainsFunc(fields, func(other *field) bool { return other != f && other.path[len(other.path)-1] == name }) {
+		return quote(f.path[len(f.path)-2]) + "." + quote(name)
+	}
+	return quote(name)
+}
+
+// shown returns the values of the field.
+func (f *field) shown(cut bool) string {
+	texts := make([]string, len(f.values))
+	for i, value := range f.values {
+		if texts[i] = value; f.text {
+			if cut && utf8.RuneCountInString(value) > maxValue {
+				value = string([]rune(value)[:maxValue]) + "…"
+			}
+			texts[i] = quote(value)
+		}
+	}
+	if len(texts) == 0 {
+		return "(none)"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// plainWord matches a value that needs no quotes.
+var plainWord = regexp.MustCompile(`^[\p{L}\p{N}@._+/:#~=%&?*$-]+$`)
+
+// quote returns a text as it is if it is one plain word, else in quotes, with everything
+// that does not show written out.
+func quote(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	text = visible.Text(strings.Join(strings.Fields(text), " "))
+	return "“" + strings.NewReplacer("“", `"`, "”", `"`).Replace(text) + "”"
+}
+
+// read returns the arguments of a call in their order, and whether these are all.
+func read(args json.RawMessage, recipients []contact.Pattern) (fields []*field, whole bool) {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	r := reader{dec: dec, recipients: recipients, known: make(map[string]*field)}
+	err := r.value(nil, nil)
+	for _, f := range r.fields {
+		f.role = roleOf(f, r.fields)
+	}
+	return r.fields, err == nil
+}
