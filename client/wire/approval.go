@@ -113,6 +113,9 @@ type InboxItem struct {
 	// RecipientsCut reports whether there are more.
 	Recipients    []string   `json:"recipients"`
 	RecipientsCut bool       `json:"recipients_cut,omitzero"`
+	// Headline is one line about the arguments: to whom, how much, from where and to
+	// where, or the names of all of them where these do not fit.
+	Headline      string     `json:"headline"`
 	RateBucket    string     `json:"rate_bucket"`
 	MustRunBefore *time.Time `json:"must_run_before"`
 	// MayDecide reports whether an approval (or, of the other kinds, an answer) by

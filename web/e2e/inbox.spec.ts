@@ -39,7 +39,9 @@ for (const hand of hands) {
           '"rows":[[1,2],[9007199254740995],[]],"who":{"kind":"group","size":3}}',
       )
       await look(page, id)
-      await expect(page.getByText('9007199254740993')).toBeVisible()
+      await expect(page.locator('.headline')).toContainText('order 9007199254740993')
+      const values = page.getByRole('region', { name: 'What will be sent' })
+      await expect(values.getByText('9007199254740993')).toBeVisible()
       await expect(page.getByText('empty text')).toBeVisible()
       await expect(page.getByText('Not sent:')).toContainText('reply_to')
       await give(page, hand, 'e', 'Edit')
@@ -359,10 +361,10 @@ test('many are approved once every difference can be seen', async ({ operator: p
   const long = (word: string) => `${word} ${'and so on '.repeat(300)}`
   for (const i of [1, 2])
     await recorder.propose(
-      'pair',
+      'wide',
       `{"title":"T${i}","order":${i},"amount":${i}.5,"note":"${long(`N${i}`)}","reply_to":"r${i}","urgent":${i === 1}}`,
     )
-  await page.getByLabel('Filter').fill(recorder.tool('pair'))
+  await page.getByLabel('Filter').fill(recorder.tool('wide'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(2)
   await page.keyboard.press('j')

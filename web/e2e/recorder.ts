@@ -43,6 +43,7 @@ const schema = {
 const names = [
   'keep',
   'pair',
+  'wide',
   'brief',
   'like',
   'many',

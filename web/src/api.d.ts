@@ -3280,6 +3280,12 @@ export interface components {
             /** Format: date-time */
             at: string;
         };
+        /**
+         * @description One line about the arguments, at most 200 characters: recipients, amounts, from where and to where, then the rest as far as
+         *     there is space. Values of more than one plain word stand in quotes. Where a recipient, an amount or a destination does not
+         *     fit, the names of all arguments stand instead.
+         */
+        Headline: string;
         /** @description Something that waits for a person. */
         InboxItem: {
             /**
@@ -3307,6 +3313,7 @@ export interface components {
             recipients: string[];
             /** @description There are more recipients than these. */
             recipients_cut?: boolean;
+            headline: components["schemas"]["Headline"];
             /** @description The bucket that it goes through. */
             rate_bucket: string;
             /** @description The proposal's own deadline. */

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/visible"
@@ -75,6 +76,8 @@ type InboxItem struct {
 	// pointers. RecipientsCut reports whether there are more.
 	Recipients    []string
 	RecipientsCut bool
+	// Headline is one line about the shown arguments.
+	Headline string
 	// Bucket is the rate bucket that it goes through.
 	Bucket string
 	// MustRunBefore is the deadline in the proposal; zero if none.
@@ -264,6 +267,7 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	if q.Show != nil {
 		args = q.Show(args)
 	}
+	it.Headline = headline.Of(args, m.recipients())
 	if m.Tool != nil {
 		it.Title = m.Tool.Title
 		it.Recipients, it.RecipientsCut = recipients(contact.Find(args, m.Tool.Recipients), q.Preview)
@@ -272,6 +276,15 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 		it.Preview, it.Cut = visible.Cut(string(args), q.Preview)
 		it.Args = nil
 	}
+}
+
+// recipients returns the patterns of the recipients in the arguments; nil where the tool
+// is gone.
+func (m *item) recipients() []contact.Pattern {
+	if m.Tool == nil {
+		return nil
+	}
+	return m.Tool.Recipients
 }
 
 // refused returns the code with which an approval by the decider would fail;

@@ -33,11 +33,11 @@ func Inbox(a *command.App) *cobra.Command {
 		}
 		now := time.Now()
 		return command.View[wire.InboxItem]{
-			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "MAIL", "ARGUMENTS"},
+			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "MAIL", "HEADLINE"},
 			Row: func(it wire.InboxItem) []string {
 				return []string{
 					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
-					waitsText(it), actions.MailText(it.Mail), command.Compact(it.Args),
+					waitsText(it), actions.MailText(it.Mail), command.Line(it.Headline),
 				}
 			},
 		}.ShowPage(a)(page, nil)

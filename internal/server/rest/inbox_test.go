@@ -19,6 +19,22 @@ func (c *client) inbox(query string) wire.Page[wire.InboxItem] {
 	return page
 }
 
+// The headline has what a person reads first, whatever else the arguments hold, and
+// nothing that is redacted.
+func TestTheInboxHasHeadlines(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("inbox-headlines")
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "require_approval"}).wants(t, 200)
+	call := object{"to": "ana@example.org", "subject": "Two words", "password": "hunter2", "body": strings.Repeat("long ", 1000)}
+	f.agent.send("POST", "/api/v1/actions", proposal("danger", call)).wants(t, 201)
+	for _, query := range []string{"", "view=summary"} {
+		line := f.operator.inbox(query).Items[0].Headline
+		if !strings.HasPrefix(line, "to ana@example.org · ") || !strings.Contains(line, "subject “Two words”") || strings.Contains(line, "hunter2") {
+			t.Errorf("headline with %q: %s", query, line)
+		}
+	}
+}
+
 // The inbox shows each role its rights, which match the result of an approval.
 func TestTheInboxPerRole(t *testing.T) {
 	t.Parallel()

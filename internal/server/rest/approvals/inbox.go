@@ -135,7 +135,7 @@ func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
 func inboxItemFrom(it approval.InboxItem) wire.InboxItem {
 	shown := wire.InboxItem{
 		Kind: string(it.Kind), ActionID: it.Action, Tool: it.Tool.String(), Title: it.Title, Args: it.Args, Risk: it.Risk, Effect: it.Effect,
-		ProposedBy: it.ProposedBy, Recipients: append([]string{}, it.Recipients...), RecipientsCut: it.RecipientsCut, RateBucket: it.Bucket,
+		ProposedBy: it.ProposedBy, Recipients: append([]string{}, it.Recipients...), RecipientsCut: it.RecipientsCut, Headline: it.Headline, RateBucket: it.Bucket,
 		MayDecide: it.Refused == "", WhyNot: it.Refused,
 		SessionID: it.Session, AutomationID: it.Automation, EmployeeID: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]envelope.Actor{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated, Reversible: it.Reversible,

@@ -13,7 +13,7 @@ import { shown } from '../../lib/text'
 import { Button, Dialog, Field, ProblemNote, Sending, State } from '../../ui'
 import { type Decided, many, part } from './decide'
 import { actionQuery, type Item } from './items'
-import { argsOf, differences, headline } from './likeness'
+import { argsOf, differences } from './likeness'
 import { rememberAll } from './memory'
 import { whyNotOf } from './reasons'
 
@@ -298,9 +298,7 @@ function Results({ items, results: decided }: { items: readonly Item[]; results:
           return (
             <li key={one.action_id}>
               <State state={states[one.result]} word={results[one.result]} />
-              <span className="grow cut">
-                {item ? `${shown(item.tool)} · ${shown(headline(item))}` : one.action_id}
-              </span>
+              <span className="grow cut">{item ? `${shown(item.tool)} · ${shown(item.headline)}` : one.action_id}</span>
               {one.problem && <span className="why">{shown(one.problem.detail || one.problem.title)}</span>}
             </li>
           )

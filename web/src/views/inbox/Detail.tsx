@@ -139,10 +139,14 @@ function Loaded({
         {refused && refused.complaints.length > 0 && (
           <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />
         )}
+        {pending && (
+          <div className="brief">
+            <Reasons {...looking} />
+            <ForecastNote id={id} />
+          </div>
+        )}
         <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
         <Edits {...looking} />
-        {pending && <Reasons {...looking} />}
-        {pending && <ForecastNote id={id} />}
         <Facts {...looking} />
       </div>
       {action.phase === 'unknown' || item?.kind === 'compensation' ? (
@@ -179,6 +183,16 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
       <h2 className="title">
         <Shown text={tool?.title || name} />
       </h2>
+      {item && (
+        <p className="headline">
+          <Shown text={item.headline} />
+        </p>
+      )}
+      {tool?.description && (
+        <p className="muted description">
+          <Shown text={firstSentence(tool.description)} />
+        </p>
+      )}
       <p className="row">
         <State
           state={item?.kind === 'compensation' ? 'failed' : action.phase}
@@ -238,6 +252,12 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
       )}
     </header>
   )
+}
+
+// firstSentence returns the first sentence of a tool's description, at most 200 characters.
+function firstSentence(text: string): string {
+  const sentence = text.trim().split(/(?<=[.!?])\s|\n/, 1)[0]!
+  return sentence.length > 200 ? `${sentence.slice(0, 200)}…` : sentence
 }
 
 // MailLine shows the message that an action is about. Its sender chose every word of it.

@@ -5,7 +5,7 @@ import { memo } from 'react'
 import { shown } from '../../lib/text'
 import { Icon, Risk, State, Time } from '../../ui'
 import { actionQuery, type Item } from './items'
-import { headline, mailLine } from './likeness'
+import { mailLine } from './likeness'
 import { useMemory } from './memory'
 import { Person } from './Person'
 
@@ -45,9 +45,7 @@ export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
           {item.title && <span className="faint cut">{shown(item.tool)}</span>}
         </span>
         <span className="row-line muted">
-          <span className="cut">
-            {item.mail ? <bdi>{shown(mailLine(item.mail))}</bdi> : shown(headline(item)) || 'no arguments'}
-          </span>
+          <span className="cut">{item.mail ? <bdi>{shown(mailLine(item.mail))}</bdi> : shown(item.headline)}</span>
         </span>
       </span>
       <span className="row-side">

@@ -6,7 +6,7 @@ import { Problem } from '../../lib/client'
 import { parse, stringify } from '../../lib/json'
 import { complaintsOf, told } from './decide'
 import { filtersOf, type Item, searchOf, typed, words } from './items'
-import { alike, argsOf, differences, headline } from './likeness'
+import { alike, argsOf, differences } from './likeness'
 import { rebased } from './memory'
 import { reasonsOf, whyNotOf } from './reasons'
 
@@ -75,10 +75,7 @@ test('items that are alike have the same kind, tool and session', () => {
   expect(differences([all[0]!, item('f', { args_preview: '{"to":"a', args_cut: true })]).cut).toBe(true)
 })
 
-test('a line about an item says whom it reaches', () => {
-  expect(headline(item('a', { recipients: ['a@example.org'] }))).toBe('a@example.org · Hello')
-  expect(headline(item('a', { args_preview: '{"n":9007199254740993,"x":"text"}' }))).toContain('text')
-  expect(headline(item('a', { args_preview: '{"body":"cut he', args_cut: true }))).toContain('cut he')
+test('the arguments of an item are those of the list', () => {
   expect(argsOf(item('a', { args_preview: undefined, args: {} }))).toEqual({ args: {}, cut: false })
 })
 

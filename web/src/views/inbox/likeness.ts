@@ -1,7 +1,7 @@
 // Items that are alike, and in what they differ: for deciding about many at once.
 
 import { type Json, parse } from '../../lib/json'
-import { differing, get } from '../../lib/pointer'
+import { differing } from '../../lib/pointer'
 import type { Item } from './items'
 
 interface Known {
@@ -58,41 +58,6 @@ export function differences(items: readonly Item[]): Differences {
   }
 }
 
-// headline returns one line about an item: to whom, and the first texts of its arguments.
-export function headline(item: Item): string {
-  const { args } = argsOf(item)
-  const texts = texture(args).filter((text) => !item.recipients?.includes(text))
-  return [...(item.recipients ?? []).slice(0, 3), ...texts]
-    .join(' · ')
-    .slice(0, 200)
-    .replace(/[ \t\n]+/g, ' ')
-}
-
 // mailLine returns one line about the message that an item is about.
 export const mailLine = ({ sender, sender_name, subject }: NonNullable<Item['mail']>) =>
   `${sender_name || sender}: ${subject || 'no subject'}`.slice(0, 200)
-
-const telling = [
-  '/to',
-  '/email',
-  '/channel',
-  '/subject',
-  '/title',
-  '/name',
-  '/id',
-  '/amount',
-  '/text',
-  '/body',
-  '/message',
-]
-
-function texture(args: Json): string[] {
-  const scalar = (value: Json | undefined) =>
-    typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
-  const named = telling.flatMap((pointer) => scalar(get(args, pointer)))
-  const all =
-    named.length || typeof args !== 'object' || args === null
-      ? named
-      : Object.values(args).flatMap((value) => scalar(value as Json))
-  return all.filter(Boolean).slice(0, 3)
-}

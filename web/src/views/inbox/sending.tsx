@@ -9,7 +9,6 @@ import { shown } from '../../lib/text'
 import { Time, toast } from '../../ui'
 import { complaintsOf, lists, told, undo } from './decide'
 import type { Action } from './items'
-import { headline } from './likeness'
 import type { Looking } from './looking'
 import { listen, type Outcome, remember } from './memory'
 
@@ -29,7 +28,7 @@ export function useQueue(): string | undefined {
 // nameOf names what was decided, in a few words.
 export function nameOf({ action, item, tool }: Pick<Looking, 'action' | 'item' | 'tool'>): string {
   const title = shown(tool?.title || item?.title || action.envelope.tool.name)
-  const line = item ? shown(headline(item)) : ''
+  const line = item ? shown(item.headline) : ''
   return line ? `${title} · ${line.length > 40 ? `${line.slice(0, 40)}…` : line}` : title
 }
 
