@@ -19,7 +19,7 @@ func TestOf(t *testing.T) {
 		`{"items":[{"sku":"a","price":"1"},{"sku":"b","price":"99999"}]}`:                              "price 1, 99999 · sku a, b",
 		`{"note":"x · amount 5"}`:                                                                      "note “x · amount 5”",
 		`{"note":"”· amount 5"}`:                                                                       "note “\"· amount 5”",
-		`{"note":"a‮b"}`:                                                                               "note “a\\u{202E}b”",
+		"{\"note\":\"a\u202eb\"}":                                                                      "note “a\\u{202E}b”",
 		`{"a":{"city":"Rome"},"b":{"city":"Bern"}}`:                                                    "a.city Rome · b.city Bern",
 		`{"tags":[],"dry":true,"none":null}`:                                                           "tags (none) · dry true",
 		`[1]`:                                                                                          "arguments 1",
