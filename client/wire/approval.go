@@ -111,8 +111,8 @@ type InboxItem struct {
 	ProposedBy envelope.Actor `json:"proposed_by,omitzero"`
 	// Recipients are the recipients in the arguments, by the tool's pointers.
 	// RecipientsCut reports whether there are more.
-	Recipients    []string   `json:"recipients"`
-	RecipientsCut bool       `json:"recipients_cut,omitzero"`
+	Recipients    []string `json:"recipients"`
+	RecipientsCut bool     `json:"recipients_cut,omitzero"`
 	// Headline is one line about the arguments: to whom, how much, from where and to
 	// where, or the names of all of them where these do not fit.
 	Headline      string     `json:"headline"`
