@@ -5050,8 +5050,11 @@ export interface components {
              *     credentials, honours_key}], networks, timeout}}`: HTTP requests go to what begins with a prefix, and
              *     nowhere else. webhook takes `{url, networks, timeout}`: https, or http to the machine itself; a network
              *     that is not public has to be opened. mail takes `{accounts: {NAME: {kind, host, port, tls, user, auth, path,
-             *     from, addresses, label_prefix, smtp, folders: {archive, junk, drafts, trash}}}, networks, timeout}`, with the kinds
-             *     imap (by host, port and user) and maildir (by path).
+             *     from, addresses, label_prefix, smtp: {host, port, tls}, folders: {archive, junk, drafts, trash, snoozed, sent}}},
+             *     networks, timeout}`, with the kinds imap (by host, port and user) and maildir (by path). smtp is the server for
+             *     outgoing mail, for imap alone and with the same login; tls is implicit (port 465), starttls (587), or none, for
+             *     servers on the worker's machine. folders are names, where the account does not mark the folder of a use: snoozed
+             *     holds messages until they return, and sent the copies of sent mail.
              */
             config: {
                 [key: string]: unknown;
