@@ -39,7 +39,7 @@ dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
 
 .PHONY: eval
-eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets, MODEL=URL a local model
+eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets or folders of mail, MODEL=URL a local model
 	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) $(if $(MODEL),--model $(MODEL)) \
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 

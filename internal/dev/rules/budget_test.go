@@ -23,7 +23,7 @@ func areas() []area {
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21900},
 		{"tenants", []string{"internal/tenant"}, 15400},
 		{"sources", []string{"internal/source", "internal/connection"}, 10500},
-		{"mail and triage", []string{"internal/mail", "internal/triage"}, 37050},
+		{"mail and triage", []string{"internal/mail", "internal/triage"}, 37130},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 25200},
 		{"the command line", []string{"internal/cli"}, 12500},
 		{"the page", []string{"web"}, 12100},

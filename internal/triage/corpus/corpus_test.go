@@ -3,6 +3,7 @@ package corpus_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"net/mail"
 	"strings"
 	"testing"
@@ -116,6 +117,87 @@ func TestSpamAssassin(t *testing.T) {
 	for _, e := range got.Examples {
 		if *e.Labels.Unwanted != strings.HasPrefix(e.ID, "spam") || !bytes.HasPrefix(e.Raw, []byte("Subject:")) {
 			t.Errorf("example = %s %v %q", e.ID, *e.Labels.Unwanted, e.Raw)
+		}
+	}
+}
+
+// TestLabelledLayouts reads the same sets from the layout with a folder for each
+// set, from that without, and messages from files.
+func TestLabelledLayouts(t *testing.T) {
+	t.Parallel()
+	const messages = `{"id":"m","sender":"z@b.example","to":["o@a.example"],"subject":"x","body":"y","category":"FYI"}`
+	const lures = `[{"id":"p","sender":"x@y.example","subject":"a","body":"verify","is_phishing":true}]`
+	mail := func(to string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("From: z@b.example\nTo: " + to + "\nSubject: x\n\ny\n")}
+	}
+	type found struct{ messages, phishing, requests int }
+	for name, row := range map[string]struct {
+		files fstest.MapFS
+		want  found
+	}{
+		"a folder for each set": {fstest.MapFS{
+			"mail-labelled/messages.jsonl": {Data: []byte(messages)}, "mail-labelled/phishing.json": {Data: []byte(lures)},
+			"request-sentences/train.tsv": {Data: []byte("Yes\tCan you?\n")},
+		}, found{1, 1, 1}},
+		"no folders": {fstest.MapFS{
+			"messages.jsonl": {Data: []byte(messages)}, "phishing.json": {Data: []byte(lures)}, "train.tsv": {Data: []byte("Yes\tCan you?\n")},
+		}, found{1, 1, 1}},
+		"the folder of one set": {fstest.MapFS{"messages.jsonl": {Data: []byte(messages)}}, found{messages: 1}},
+		"labels beside messages": {fstest.MapFS{
+			"labels.jsonl": {Data: []byte(`{"file":"in/1.eml","owner":"o@a.example","labels":{"priority":"urgent","phishing":false}}` + "\n" + `{"file":"2","labels":{"phishing":true}}`)},
+			"in/1.eml":     mail("x@a.example"), "2": mail("o@a.example"),
+		}, found{messages: 1, phishing: 2}},
+		"files by class": {fstest.MapFS{
+			"urgent/1.eml": mail("o@a.example"), "urgent/notes.txt": mail("o@a.example"), "fyi/cur/17.M1:2,S": mail("o@a.example"), "fyi/new/18.M2": mail("o@a.example"),
+			"fyi/tmp/19": mail("o@a.example"), "phishing/3.eml": mail("o@a.example"), "harmless/4.eml": mail("o@a.example"),
+		}, found{messages: 3, phishing: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, err := corpus.Labelled(row.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := func(read func(fs.FS) (corpus.Source, error)) int {
+				source, err := read(files)
+				if err != nil && !errors.Is(err, corpus.ErrAbsent) {
+					t.Fatal(err)
+				}
+				for _, e := range source.Examples {
+					if e.Labels.Priority != "" && e.Owner != "o@a.example" {
+						t.Errorf("the owner of %s is %q, want o@a.example", e.ID, e.Owner)
+					}
+				}
+				return len(source.Examples)
+			}
+
+			got := found{count(corpus.Messages), count(corpus.Phishing), count(corpus.Requests)}
+
+			if got != row.want {
+				t.Errorf("read %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestFolderWithoutASetIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		files fstest.MapFS
+		want  string
+	}{
+		"empty":         {fstest.MapFS{}, "mail-labelled/messages.jsonl"},
+		"other mail":    {fstest.MapFS{"inbox/1.eml": {}, "urgent/readme.txt": {}}, "by class: urgent, needs_response"},
+		"another layer": {fstest.MapFS{"data/mail-labelled/messages.jsonl": {}}, "files of messages with labels.jsonl"},
+	} {
+		if _, err := corpus.Labelled(row.files); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: Labelled = %v, want an error with %q", name, err, row.want)
+		}
+	}
+	for name, list := range map[string]string{"a missing file": `{"file":"1.eml","labels":{"priority":"fyi"}}`, "a file elsewhere": `{"file":"../1.eml","labels":{"priority":"fyi"}}`, "no JSON": `{`} {
+		files := fstest.MapFS{"labels.jsonl": {Data: []byte(list)}}
+		if _, err := corpus.Messages(files); err == nil || errors.Is(err, corpus.ErrAbsent) {
+			t.Errorf("labels.jsonl with %s: %v, want an error", name, err)
 		}
 	}
 }

@@ -28,10 +28,15 @@ type fields struct {
 }
 
 // Messages reads mail-labelled/messages.jsonl of a folder: priorities, and
-// whether a message is unwanted.
+// whether a message is unwanted. Without that file it reads the messages with a
+// priority in files of their own.
 func Messages(files fs.FS) (Source, error) {
 	source := Source{Name: NameMessages, Licence: "MIT"}
 	data, err := readSet(files, "mail-labelled/messages.jsonl", &source)
+	if errors.Is(err, ErrAbsent) {
+		source.Licence = ""
+		return filed(files, source, func(l Labels) bool { return l.Priority != "" })
+	}
 	if err != nil {
 		return source, err
 	}
@@ -57,10 +62,15 @@ func Messages(files fs.FS) (Source, error) {
 	return source, nil
 }
 
-// Phishing reads mail-labelled/phishing.json of a folder.
+// Phishing reads mail-labelled/phishing.json of a folder, or else the messages
+// in files of their own that are labelled as phishing or not.
 func Phishing(files fs.FS) (Source, error) {
 	source := Source{Name: NamePhishing, Licence: "MIT"}
 	data, err := readSet(files, "mail-labelled/phishing.json", &source)
+	if errors.Is(err, ErrAbsent) {
+		source.Licence = ""
+		return filed(files, source, func(l Labels) bool { return l.Phishing != nil })
+	}
 	if err != nil {
 		return source, err
 	}
