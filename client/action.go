@@ -307,6 +307,21 @@ func (c *Client) Acknowledge(ctx context.Context, ids []envelope.ActionID) (int,
 	return done.Acknowledged, err
 }
 
+// Interrupts lists the items of the inbox in the schema of LangGraph's Agent Inbox.
+func (c *Client) Interrupts(ctx context.Context, f InboxFilter) (wire.Page[wire.Interrupt], error) {
+	query := f.query()
+	maps.Copy(query, given("order", f.Order, "cursor", f.Cursor, "limit", number(f.Limit)))
+	return read[wire.Page[wire.Interrupt]](ctx, c, inboxPath+"/interrupts", query)
+}
+
+// Respond decides about an action by a response of LangGraph's Agent Inbox. etag is
+// that of the interrupt; a notice has none.
+func (c *Client) Respond(ctx context.Context, id envelope.ActionID, etag string, in wire.HumanResponse) (wire.Action, error) {
+	var a wire.Action
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/respond", header: ifMatch(etag), in: in}, &a)
+	return a, err
+}
+
 // view returns the value of the query parameter view.
 func view(summary bool) string {
 	if summary {

@@ -148,6 +148,55 @@ type InboxItem struct {
 	Message string `json:"message,omitzero"`
 }
 
+// Interrupt is an item of the inbox in the schema of LangGraph's Agent Inbox, with
+// the id and the version that a response names.
+type Interrupt struct {
+	ActionID envelope.ActionID `json:"action_id"`
+	// ETag is sent as If-Match with a response; empty where there is nothing to
+	// decide.
+	ETag string `json:"etag,omitzero"`
+	// Kind is as in InboxItem.
+	Kind    string          `json:"kind"`
+	Request ActionRequest   `json:"action_request"`
+	Config  InterruptConfig `json:"config"`
+	// Description is Markdown, in which texts of others are escaped.
+	Description string `json:"description"`
+}
+
+// ActionRequest is a tool, as source:name, with the arguments of a call.
+type ActionRequest struct {
+	Action string          `json:"action"`
+	Args   json.RawMessage `json:"args"`
+}
+
+// InterruptConfig reports which responses to an Interrupt count.
+type InterruptConfig struct {
+	Ignore  bool `json:"allow_ignore"`
+	Respond bool `json:"allow_respond"`
+	Edit    bool `json:"allow_edit"`
+	Accept  bool `json:"allow_accept"`
+}
+
+// The types of a HumanResponse.
+const (
+	ResponseAccept = "accept"
+	ResponseIgnore = "ignore"
+	ResponseText   = "response"
+	ResponseEdit   = "edit"
+)
+
+// HumanResponse is a response to an Interrupt, in the schema of LangGraph's Agent
+// Inbox.
+type HumanResponse struct {
+	// Type is accept (approve), edit (approve with other arguments), response (deny,
+	// with a text for the agent) or ignore (deny, or acknowledge a notice).
+	Type string `json:"type"`
+	// Args are a text for a response, an ActionRequest for an edit, and null or the
+	// ActionRequest of the interrupt for the others. Its values may be written as
+	// texts.
+	Args json.RawMessage `json:"args"`
+}
+
 // InboxCounts counts the items of the inbox. Each number is counted up to a
 // bound; Capped reports whether one reached it.
 type InboxCounts struct {

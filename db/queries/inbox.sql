@@ -164,8 +164,10 @@ FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%';
 
 -- name: InboxNoticed :execrows
--- Acknowledges what triage did by itself. What waits for a person, or was
--- acknowledged, is left.
+-- Acknowledges what triage did by itself. What waits for a person, was approved by
+-- one, or was acknowledged, is left.
 UPDATE triage_proposals t
 SET noticed_at = now()
-WHERE t.tenant_id = @tenant_id AND t.proposal_id = ANY (@action_ids::uuid[]) AND t.noticed_at IS NULL;
+FROM envelopes a
+WHERE t.tenant_id = @tenant_id AND t.proposal_id = ANY (@action_ids::uuid[]) AND t.noticed_at IS NULL
+    AND a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict');

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/slot"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -83,6 +84,8 @@ type Approval struct {
 	IfMatch string
 	// Args, if set, replaces the proposed arguments.
 	Args json.RawMessage
+	// Revise, if set, returns Args for the tool and the arguments that the action has.
+	Revise func(ctx context.Context, tx pgx.Tx, tool *catalog.Tool, args json.RawMessage) (json.RawMessage, error)
 	// Always, if set, also grants approval to similar future actions.
 	Always *Always
 }
@@ -135,6 +138,14 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 		m, err := s.findSeen(action, a.IfMatch)
 		if err != nil {
 			return err
+		}
+		if a.Revise != nil {
+			if err := m.checkDefinition(); err != nil {
+				return err
+			}
+			if a.Args, err = a.Revise(ctx, tx, m.Tool, m.Args); err != nil {
+				return err
+			}
 		}
 		if a.Args != nil {
 			if err := s.edit(ctx, m, a.Args, a.Note); err != nil {

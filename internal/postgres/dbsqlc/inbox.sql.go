@@ -351,7 +351,9 @@ func (q *Queries) InboxKinds(ctx context.Context, db DBTX, arg *InboxKindsParams
 const inboxNoticed = `-- name: InboxNoticed :execrows
 UPDATE triage_proposals t
 SET noticed_at = now()
+FROM envelopes a
 WHERE t.tenant_id = $1 AND t.proposal_id = ANY ($2::uuid[]) AND t.noticed_at IS NULL
+    AND a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
 `
 
 type InboxNoticedParams struct {
@@ -359,8 +361,8 @@ type InboxNoticedParams struct {
 	ActionIds []uuid.UUID
 }
 
-// Acknowledges what triage did by itself. What waits for a person, or was
-// acknowledged, is left.
+// Acknowledges what triage did by itself. What waits for a person, was approved by
+// one, or was acknowledged, is left.
 func (q *Queries) InboxNoticed(ctx context.Context, db DBTX, arg *InboxNoticedParams) (int64, error) {
 	result, err := db.Exec(ctx, inboxNoticed, arg.TenantID, arg.ActionIds)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 	elsewhere := map[string]bool{
 		// Proposals and decisions.
 		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true, "revertAction": true, "revertActions": true, "undoTriage": true,
-		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "acknowledgeInbox": true, "slackInteraction": true,
+		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "respondToAction": true, "acknowledgeInbox": true, "slackInteraction": true,
 		// Failed actions.
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md and clients.md.

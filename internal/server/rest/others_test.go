@@ -147,7 +147,7 @@ func TestToolsOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("exist")
 	past := []string{
-		"listActions", "listExecutions", "listDeadLetters", "summarizeDeadLetters", "exportDeadLetters", "getInbox", "getInboxCounts", "replayDeadLetters",
+		"listActions", "listExecutions", "listDeadLetters", "summarizeDeadLetters", "exportDeadLetters", "getInbox", "getInboxCounts", "listInterrupts", "replayDeadLetters",
 		"discardDeadLetters", "simulatePolicy",
 	}
 	visits := f.visits()

@@ -143,6 +143,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"denyActions":             {"POST", "/api/v1/actions/deny", object{"ids": []string{edited}}, 200},
 		"getInbox":                {"GET", "/api/v1/inbox?limit=2", nil, 200},
 		"getInboxCounts":          {"GET", "/api/v1/inbox/counts?kind=approval,unknown", nil, 200},
+		"listInterrupts":          {"GET", "/api/v1/inbox/interrupts?limit=2", nil, 200},
+		"respondToAction":         {"POST", path(edited, "/respond"), []object{{"type": "accept", "args": nil}}, 428},
 		"acknowledgeInbox":        {"POST", "/api/v1/inbox/acknowledge", object{"ids": []string{uuid.NewString()}}, 200},
 		"listReviews":             {"GET", "/api/v1/reviews", nil, 200},
 		"putReview":               {"PUT", "/api/v1/reviews/" + src + ":*?risk=high", object{"approvals": 2}, 200},

@@ -31,39 +31,47 @@ const cursorInbox = "inbox"
 
 // Inbox handles GET /api/v1/inbox. It lists the items that wait for a person.
 func Inbox(c *request.Call) error {
+	preview := 0
+	if c.Summary() {
+		preview = visible.PreviewBytes
+	}
+	page, err := inboxPage(c, preview)
+	return c.Result(page, err)
+}
+
+// inboxPage returns a page of the inbox, with so many bytes of the arguments; 0 is
+// all of them.
+func inboxPage(c *request.Call, preview int) (page wire.Page[wire.InboxItem], err error) {
 	limit, err := c.Limit()
 	if err != nil {
-		return err
+		return page, err
 	}
 	filter, err := inboxFilter(c)
 	if err != nil {
-		return err
+		return page, err
 	}
 	q := approval.InboxQuery{
-		InboxFilter: filter, Order: approval.InboxOrder(c.Query.Get("order")), Most: limit + 1,
+		InboxFilter: filter, Order: approval.InboxOrder(c.Query.Get("order")), Most: limit + 1, Preview: preview,
 		Show: func(args json.RawMessage) json.RawMessage { return access.Args(c.By, args) },
 	}
 	list := inboxList(q.Order)
 	if q.After, err = inboxPlace(list, c.Query.Get("cursor")); err != nil {
-		return err
-	}
-	if c.Summary() {
-		q.Preview = visible.PreviewBytes
+		return page, err
 	}
 	all, err := c.Approval.Inbox(c.R.Context(), actions.Decider(c), q)
 	if err != nil {
-		return err
+		return page, err
 	}
-	page := wire.Page[wire.InboxItem]{Items: request.Map(all[:min(len(all), limit)], inboxItemsFor(c))}
+	page.Items = request.Map(all[:min(len(all), limit)], inboxItemsFor(c))
 	if slices.ContainsFunc(all, func(it approval.InboxItem) bool { return it.Triage }) {
 		if err := actions.AddMail(c, page.Items, func(it *wire.InboxItem) (envelope.ActionID, **wire.ActionMail) { return it.ActionID, &it.Mail }); err != nil {
-			return err
+			return page, err
 		}
 	}
 	if len(all) > limit {
 		page.NextCursor = new(inboxCursor(list, all[limit-1].Place()))
 	}
-	return c.JSON(http.StatusOK, page)
+	return page, nil
 }
 
 // InboxCounts handles GET /api/v1/inbox/counts. It counts the items that wait
@@ -85,13 +93,19 @@ func InboxCounts(c *request.Call) error {
 // Acknowledge handles POST /api/v1/inbox/acknowledge. It acknowledges actions of
 // triage that ran without a person.
 func Acknowledge(c *request.Call, body wire.InboxNotices) error {
-	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.InboxNoticed, error) {
-		n, err := approval.Acknowledge(ctx, tx, c.By.Tenant, body.IDs)
+	n, err := acknowledge(c, body.IDs...)
+	return c.Result(wire.InboxNoticed{Acknowledged: n}, err)
+}
+
+// acknowledge returns how many of the actions nobody had acknowledged.
+func acknowledge(c *request.Call, ids ...envelope.ActionID) (int, error) {
+	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (int, error) {
+		n, err := approval.Acknowledge(ctx, tx, c.By.Tenant, ids)
 		if err != nil || n == 0 {
-			return wire.InboxNoticed{}, err
+			return 0, err
 		}
-		c.Detail = map[string]any{"ids": body.IDs, "acknowledged": n}
-		return wire.InboxNoticed{Acknowledged: n}, c.RecordChange(ctx, tx, "notices of triage acknowledged")
+		c.Detail = map[string]any{"ids": ids, "acknowledged": n}
+		return n, c.RecordChange(ctx, tx, "notices of triage acknowledged")
 	})
 }
 

@@ -75,6 +75,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/approve", Operation: "approveAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Approve)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/deny", Operation: "denyAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Deny)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/edit", Operation: "editAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Edit)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/respond", Operation: "respondToAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithAction(approvals.Respond)},
 		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/votes", Operation: "listVotes", Roles: readers, Scope: identity.ActionsRead}, Handle: request.WithAction(approvals.Votes)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/approve", Operation: "approveActions", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBody(approvals.ApproveMany)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/deny", Operation: "denyActions", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBody(approvals.DenyMany)},
@@ -87,6 +88,7 @@ func Table() []Route {
 
 		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, Handle: approvals.Inbox},
 		{Route: access.Route{Pattern: "GET /api/v1/inbox/counts", Operation: "getInboxCounts", Roles: readers, Scope: identity.ActionsRead}, Handle: approvals.InboxCounts},
+		{Route: access.Route{Pattern: "GET /api/v1/inbox/interrupts", Operation: "listInterrupts", Roles: readers, Scope: identity.ActionsRead}, Handle: approvals.Interrupts},
 		{Route: access.Route{Pattern: "POST /api/v1/inbox/acknowledge", Operation: "acknowledgeInbox", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(approvals.Acknowledge))},
 		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, Handle: approvals.Reviews},
 		{Route: access.Route{Pattern: "PUT /api/v1/reviews/{tool}", Operation: "putReview", Roles: admin, Scope: identity.PolicyWrite}, MaxBody: one, Handle: request.WithBody(approvals.PutReview)},
