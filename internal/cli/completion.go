@@ -85,7 +85,7 @@ func argumentLister(cmd *cobra.Command, placeholder string) lister {
 		}
 	case "ID":
 		byGroup := map[string]lister{"source": listSources, "dlq": listDeadLetters}
-		byName := map[string]lister{"get": listNewest, "history": listNewest, "revert": listNewest, "undo": listNewest, "approve": listWaiting, "deny": listWaiting, "edit": listWaiting}
+		byName := map[string]lister{"get": listNewest, "history": listNewest, "revert": listNewest, "undo": listNewest, "approve": listWaiting, "deny": listWaiting, "edit": listWaiting, "respond": listWaiting}
 		if group == cmd.Root().Name() {
 			return byName[cmd.Name()]
 		}

@@ -60,7 +60,7 @@ func root(a *command.App) *cobra.Command {
 			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcpCommand(a),
 		}},
 		{"decide", "Decide, and handle failures:", []*cobra.Command{
-			approvals.Inbox(a), approvals.Acknowledge(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a),
+			approvals.Inbox(a), approvals.Acknowledge(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a), approvals.Respond(a),
 			deadletters.Command(a), top.Command(a), executions.Command(a), actions.Proposals(a), audit.Command(a),
 		}},
 		{"limit", "Limit and stop actions:", []*cobra.Command{

@@ -361,6 +361,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/actions/{id}/respond": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Decide by a response of LangGraph's Agent Inbox
+         * @description `accept` approves, `edit` approves with other arguments, `response` denies with its text as the note for the agent, `ignore`
+         *     denies, or acknowledges an item of the kind `notify`. `If-Match` takes the `etag` of the interrupt; only a notice needs none.
+         *
+         *     Agent Inbox returns values as texts: each becomes the type that the tool's schema takes. Errors have pointers into the
+         *     response. An acceptance that has arguments repeats those of the interrupt. An integer that lost digits on its way is refused.
+         */
+        post: operations["respondToAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/actions/{id}/votes": {
         parameters: {
             query?: never;
@@ -456,6 +480,27 @@ export interface paths {
         };
         /** Count what waits for a person */
         get: operations["getInboxCounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/interrupts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the inbox in the schema of LangGraph's Agent Inbox
+         * @description Each item is a `HumanInterrupt`, with `action_id` and `etag` for `respondToAction`. The filters and orders are those of `getInbox`.
+         *     Sender and subject of mail are in descriptions for people with the scope `mail:read`.
+         */
+        get: operations["listInterrupts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3361,6 +3406,45 @@ export interface components {
             etag?: components["schemas"]["EntityTag"];
             code?: string;
             message?: string;
+        };
+        /** @description A tool, with the arguments of a call. */
+        ActionRequest: {
+            /** @description The tool, as source:name. */
+            action: string;
+            args: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description An item of the inbox as a `HumanInterrupt` of LangGraph. */
+        Interrupt: {
+            action_id: components["schemas"]["UUID"];
+            etag?: components["schemas"]["EntityTag"];
+            /** @enum {string} */
+            kind: "approval" | "question" | "review" | "unknown" | "compensation" | "notify";
+            action_request: components["schemas"]["ActionRequest"];
+            /** @description The responses that count, as `may_decide` of the inbox. */
+            config: {
+                allow_ignore: boolean;
+                allow_respond: boolean;
+                allow_edit: boolean;
+                allow_accept: boolean;
+            };
+            /** @description In Markdown; texts of senders, agents and sources are escaped. */
+            description: string;
+        };
+        /** @enum {string} */
+        ResponseType: "accept" | "ignore" | "response" | "edit";
+        /** @description The text of a response (required), an action with its args of an edit (required) or an acceptance. The values of args may be texts. */
+        ResponseArgs: null | string | {
+            action: string;
+            args: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A `HumanResponse` of LangGraph. */
+        HumanResponse: {
+            type: components["schemas"]["ResponseType"];
+            args?: components["schemas"]["ResponseArgs"];
         };
         /** @description How much waits for a person. Each number is counted up to 5,000. */
         InboxCounts: {
@@ -7260,6 +7344,56 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    respondToAction: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
+                "If-Match"?: components["parameters"]["ifMatch"];
+            };
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "type": "edit",
+                 *         "args": {
+                 *           "action": "mail:send",
+                 *           "args": {
+                 *             "to": "ana@example.org",
+                 *             "copies": "2"
+                 *           }
+                 *         }
+                 *       }
+                 *     ]
+                 */
+                "application/json": {
+                    type: components["schemas"]["ResponseType"];
+                    args?: components["schemas"]["ResponseArgs"];
+                } | components["schemas"]["HumanResponse"][];
+            };
+        };
+        responses: {
+            200: components["responses"]["ActionResponse"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            428: components["responses"]["PreconditionRequired"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     listVotes: {
         parameters: {
             query?: {
@@ -7425,6 +7559,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InboxCounts"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listInterrupts: {
+        parameters: {
+            query?: {
+                /** @description Only items of these kinds, with commas between. Left out, all but notify. */
+                kind?: components["parameters"]["inboxKind"];
+                /** @description Only actions of triage about messages of this cohort. It takes the scope `mail:read`. */
+                cohort?: components["parameters"]["inboxCohort"];
+                /** @description Only those of the tools of this source. */
+                source?: components["parameters"]["inboxSource"];
+                /** @description Only those of the tools of this pattern. */
+                tool?: components["parameters"]["inboxTool"];
+                /** @description Only items proposed in this session. */
+                session?: components["parameters"]["inboxSession"];
+                /** @description Only items proposed by this automation. */
+                automation?: components["parameters"]["inboxAutomation"];
+                /** @description Only actions of these risks, with commas between. */
+                risk?: components["parameters"]["inboxRisk"];
+                /** @description Only items that were, or were not, escalated. */
+                escalated?: components["parameters"]["inboxEscalated"];
+                /** @description Only what expires before this time. */
+                expires_before?: components["parameters"]["inboxExpiresBefore"];
+                /** @description oldest unless told otherwise, as in `getInbox`. */
+                order?: "oldest" | "newest" | "expiry" | "risk";
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["Interrupt"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
                 };
             };
             400: components["responses"]["Invalid"];

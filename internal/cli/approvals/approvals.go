@@ -68,8 +68,13 @@ func etagFlag(cmd *cobra.Command, etag *string) {
 // Approve returns the command approve.
 func Approve(a *command.App) *cobra.Command {
 	var f decision
-	cmd := command.New(a, "approve ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
+	var in cohort
+	cmd := command.New(a, "approve ID...", in.arguments, func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
+		case in.name != "" && (f.onlyOne() || f.wait > 0):
+			return command.Misuse("--cohort cannot be combined with --args, --set, --etag, --always or --wait")
+		case in.name != "":
+			return in.decide(ctx, a, c, "Approve", wire.BulkDecision{Note: f.Note}, f.asks(a), f.yes, c.ApproveMany)
 		case f.onlyOne() && len(args) > 1:
 			return command.Misuse("--args, --set, --etag and --always apply to one action; approve the others separately")
 		case f.grant.ExpiresIn == 0 && f.loosens():
@@ -89,6 +94,7 @@ func Approve(a *command.App) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.Note, "note", "", "reason, for the audit log and the agent")
+	in.flag(cmd)
 	f.changeFlags(a, cmd)
 	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also approve calls with the same arguments for this `time`")
 	flags.Lookup("always").NoOptDefVal = "8h"
@@ -178,7 +184,7 @@ func (f *decision) asks(a *command.App) bool {
 }
 
 // errNotConfirmed means that a person answered otherwise than yes.
-var errNotConfirmed = errors.New("not approved")
+var errNotConfirmed = errors.New("not confirmed")
 
 // showGrant shows the grant of an approval that is not made.
 func (f *decision) showGrant(ctx context.Context, a *command.App, c *client.Client, text string) error {
@@ -212,7 +218,12 @@ func confirm(a *command.App, action wire.Action, grant *wire.GrantPreview) error
 			return err
 		}
 	}
-	if a.Ask("Approve this?") != nil {
+	return ask(a, "Approve this?")
+}
+
+// ask returns errNotConfirmed unless a person answers yes.
+func ask(a *command.App, question string) error {
+	if a.Ask(question) != nil {
 		return errNotConfirmed
 	}
 	return nil
@@ -242,8 +253,15 @@ func Edit(a *command.App) *cobra.Command {
 // Deny returns the command deny.
 func Deny(a *command.App) *cobra.Command {
 	var in wire.Denial
-	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
+	var all cohort
+	var yes bool
+	cmd := command.New(a, "deny ID...", all.arguments, func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
+		case all.name != "" && in.ETag != "":
+			return command.Misuse("--cohort cannot be combined with --etag")
+		case all.name != "":
+			f := decision{yes: yes}
+			return all.decide(ctx, a, c, "Deny", wire.BulkDecision{Note: in.Note}, f.asks(a), yes, c.DenyMany)
 		case in.ETag != "" && len(args) > 1:
 			return command.Misuse("--etag applies to one action; deny the others separately")
 		case len(args) > 1:
@@ -264,6 +282,8 @@ func Deny(a *command.App) *cobra.Command {
 		}))
 	})
 	cmd.Flags().StringVar(&in.Note, "note", "", "reason, for the audit log and the agent")
+	all.flag(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "with --cohort: skip the confirmation prompt")
 	etagFlag(cmd, &in.ETag)
 	return cmd
 }
@@ -279,7 +299,13 @@ func decideMany(ctx context.Context, a *command.App, args []string, note string,
 	if err != nil {
 		return err
 	}
-	err = command.View[wire.Decided]{Head: []string{"ID", "RESULT", "WHY"}, Row: func(d wire.Decided) []string {
+	return showDecided(a, all)
+}
+
+// showDecided shows the result of each decision. The error is that of the first
+// action that could not be decided about.
+func showDecided(a *command.App, all []wire.Decided) error {
+	err := command.View[wire.Decided]{Head: []string{"ID", "RESULT", "WHY"}, Row: func(d wire.Decided) []string {
 		text := ""
 		switch {
 		case d.Problem != nil:

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
@@ -19,6 +21,7 @@ import (
 func Inbox(a *command.App) *cobra.Command {
 	var f client.InboxFilter
 	var counts bool
+	var format string
 	var cmd *cobra.Command
 	cmd = command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		if counts {
@@ -26,6 +29,9 @@ func Inbox(a *command.App) *cobra.Command {
 				return command.Misuse("--counts cannot be combined with --order, --limit or --cursor")
 			}
 			return command.Show(a, showCounts)(c.InboxCounts(ctx, f))
+		}
+		if format == formatAgentInbox {
+			return interrupts(ctx, a, c, f)
 		}
 		page, err := c.Inbox(ctx, f)
 		if err != nil {
@@ -43,9 +49,58 @@ func Inbox(a *command.App) *cobra.Command {
 		}.ShowPage(a)(page, nil)
 	})
 	inboxFlags(cmd, &f)
+	command.EnumFlag(cmd, &format, "format", "print `table`, or agent-inbox: a JSON list in the schema of LangGraph's Agent Inbox", "table", formatAgentInbox)
 	cmd.Flags().BoolVar(&counts, "counts", false, "print counts by kind and tool instead; each count stops at 5,000")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
+}
+
+// formatAgentInbox is the format of LangGraph's Agent Inbox.
+const formatAgentInbox = "agent-inbox"
+
+// interrupts prints a page of the inbox as a list of HumanInterrupt.
+func interrupts(ctx context.Context, a *command.App, c *client.Client, f client.InboxFilter) error {
+	page, err := c.Interrupts(ctx, f)
+	if err != nil {
+		return err
+	}
+	if page.NextCursor != nil {
+		a.Note("For more results, add --cursor %s", *page.NextCursor)
+	}
+	return a.WriteJSON(page.Items)
+}
+
+// Respond returns the command respond.
+func Respond(a *command.App) *cobra.Command {
+	var text json.RawMessage
+	var etag string
+	cmd := command.New(a, "respond ID", command.Arguments(1, 1, "an action id"), func(ctx context.Context, c *client.Client, args []string) error {
+		if len(text) == 0 {
+			return command.Misuse("--response is required")
+		}
+		in, err := humanResponse(text)
+		if err != nil {
+			return err
+		}
+		return actions.Intended(actions.Each(ctx, a, args, 0, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			return c.Respond(ctx, id, etag, in)
+		}))
+	})
+	a.JSONFlag(cmd, &text, "response", "the response of Agent Inbox as `json` or @FILE")
+	etagFlag(cmd, &etag)
+	return cmd
+}
+
+// humanResponse parses a response, or a list of one.
+func humanResponse(text json.RawMessage) (in wire.HumanResponse, err error) {
+	var list []wire.HumanResponse
+	if json.Unmarshal(text, &list) != nil {
+		return in, json.Unmarshal(text, &in)
+	}
+	if len(list) != 1 {
+		return in, command.Misuse("--response holds %d responses; give one", len(list))
+	}
+	return list[0], nil
 }
 
 // inboxFlags adds the flags of the inbox's filter and order.
@@ -57,7 +112,7 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
 	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, question, review, unknown, compensation, notify (only if named)",
 		wire.InboxApproval, wire.InboxQuestion, wire.InboxReview, wire.InboxUnknown, wire.InboxCompensation, wire.InboxNotify)
-	cohortFlag(cmd, &f.Cohort)
+	cohortFlag(cmd, &f.Cohort, "filter by `cohort` of the mail, such as newsletters; needs the scope mail:read")
 	command.WordsFlag(cmd, &f.Risks, "risk", "filter by risks, comma-separated: low, medium, high", "low", "medium", "high")
 	command.Flag(cmd, "escalated", "bool", "show only escalated items; --escalated=false shows the others", func(text string) error {
 		escalated, err := strconv.ParseBool(text)
@@ -69,8 +124,8 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 }
 
 // cohortFlag adds the flag of a cohort.
-func cohortFlag(cmd *cobra.Command, cohort *string) {
-	command.EnumFlag(cmd, cohort, "cohort", "filter by `cohort` of the mail, such as newsletters; needs the scope mail:read",
+func cohortFlag(cmd *cobra.Command, cohort *string, about string) {
+	command.EnumFlag(cmd, cohort, "cohort", about,
 		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
 }
 
