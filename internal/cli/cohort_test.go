@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// TestCohort decides about the actions of a cohort at once. What changed, was
+// TestCohort decides about the actions of a cohort at once. An action that changed, was
 // decided or withdrawn, or expired between the list and the decision is reported
 // and left.
 func TestCohort(t *testing.T) {

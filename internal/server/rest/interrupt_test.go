@@ -112,7 +112,7 @@ func TestInterruptsHaveTheShapeOfAgentInbox(t *testing.T) {
 }
 
 // TestResponsesOfAgentInbox goes through every type of response, with the values as
-// texts, and checks what is sent.
+// texts, and checks the call.
 func TestResponsesOfAgentInbox(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("responses")
@@ -206,6 +206,9 @@ func TestRefusedResponsesOfAgentInbox(t *testing.T) {
 	two := []object{{"type": "ignore", "args": nil}, {"type": "accept", "args": nil}}
 	f.operator.send("POST", path(id, "/respond"), two, ifMatch(it.ETag)...).wants(t, 400)
 	f.operator.send("POST", path(id, "/respond"), []object{}, ifMatch(it.ETag)...).wants(t, 400)
+	for _, field := range []string{`{"type":"ignore","args":null,"note":"x"}`, `{"args":null}`, `5`, `[5]`, `{"type":"response","args":""}`, `{"type":"response","args":"` + strings.Repeat("x", 501) + `"}`, `{"type":"edit","args":{"action":"mail:write","args":[]}}`, `{"type":"edit","args":{"action":"mail:write","args":{},"note":"x"}}`} {
+		f.operator.send("POST", path(id, "/respond"), field, ifMatch(it.ETag)...).wants(t, 400)
+	}
 	twice := `[{"type":"edit","args":{"action":"mail:write","args":{"n":1,"n":2}}}]`
 	f.operator.send("POST", path(id, "/respond"), twice, ifMatch(it.ETag)...).wants(t, 400)
 

@@ -130,14 +130,14 @@ func Respond(c *request.Call, id envelope.ActionID) error {
 	}
 	by, ifMatch := actions.Decider(c), c.IfMatch()
 	if ifMatch == "" {
-		if in.Type == wire.ResponseIgnore && c.By.Tools == nil {
+		if in.kind == wire.ResponseIgnore && c.By.Tools == nil {
 			if n, err := acknowledge(c, id); err != nil || n > 0 {
 				return actionOr(c, id, err)
 			}
 		}
 		return fault.New(fault.Unconditional, "send the etag of the interrupt in If-Match")
 	}
-	switch in.Type {
+	switch in.kind {
 	case wire.ResponseIgnore:
 		err = c.Approval.Deny(c.R.Context(), by, id, approval.Denial{IfMatch: ifMatch})
 	case wire.ResponseText:

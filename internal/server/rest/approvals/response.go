@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -16,43 +18,91 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
+// maxNote bounds the characters of a note, as the contract does.
+const maxNote = 500
+
 // response is a response of LangGraph's Agent Inbox.
 type response struct {
-	Type string
-	Args json.RawMessage
+	kind string
 	// text is that of a response; edited are the action and the arguments of an edit,
 	// or of an acceptance that repeats them.
 	text   string
-	edited *wire.ActionRequest
+	edited *actionRequest
 }
 
-// humanResponse parses a response, or a list of one, which the contract has
-// checked. at is the pointer to it.
+// actionRequest is an action with its arguments.
+type actionRequest struct {
+	action string
+	args   json.RawMessage
+}
+
+// humanResponse parses a response, or a list of one. at is the pointer to it. The
+// contract allows either, so that its errors would be about both.
 func humanResponse(body []byte) (in response, at string, err error) {
-	if body = bytes.TrimSpace(body); body[0] == '[' {
-		list := []json.RawMessage{}
-		if err := json.Unmarshal(body, &list); err != nil {
-			return in, "", err
-		}
-		body, at = list[0], "/0"
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	if _, err := envelope.Canonical(body); err != nil {
 		return in, "", err
 	}
 	var p check.Problems
-	switch args := bytes.TrimSpace(in.Args); {
-	case len(args) == 0 || string(args) == "null":
-		if in.Type == wire.ResponseText || in.Type == wire.ResponseEdit {
-			p.Add(at+"/args", envelope.RuleRequired, "a response needs a text, and an edit an action with its args")
+	if body = bytes.TrimSpace(body); kindOf(body) == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(body, &list); err != nil {
+			return in, "", err
 		}
-	case args[0] == '"' && in.Type == wire.ResponseText:
-		err = json.Unmarshal(args, &in.text)
-	case args[0] == '{' && (in.Type == wire.ResponseEdit || in.Type == wire.ResponseAccept):
-		err = json.Unmarshal(args, &in.edited)
-	default:
-		p.Add(at+"/args", envelope.RuleType, "must be a text for a response, an action with its args for an edit, and null to ignore")
+		if len(list) != 1 {
+			p.Add("", envelope.RuleMaxItems, "must have one response")
+			return in, "", p.Err()
+		}
+		body, at = list[0], "/0"
 	}
-	return in, at, errors.Join(err, p.Err())
+	found := fields(&p, at, body, "type", "args")
+	in.kind = text(&p, at+"/type", found["type"])
+	args, place := found["args"], at+"/args"
+	switch in.kind {
+	case wire.ResponseText:
+		in.text = text(&p, place, args)
+		if n := utf8.RuneCountInString(in.text); n > maxNote {
+			p.Add(place, envelope.RuleMaxLength, "must have at most %d characters", maxNote)
+		}
+	case wire.ResponseEdit, wire.ResponseAccept:
+		if in.kind == wire.ResponseAccept && isNull(args) {
+			break
+		}
+		request := fields(&p, place, args, "action", "args")
+		in.edited = &actionRequest{action: text(&p, place+"/action", request["action"]), args: request["args"]}
+		if kindOf(in.edited.args) != '{' {
+			p.Add(place+"/args", envelope.RuleType, "must be an object")
+		}
+	case wire.ResponseIgnore:
+		if !isNull(args) {
+			p.Add(place, envelope.RuleType, "must be null")
+		}
+	default:
+		p.Add(at+"/type", envelope.RuleEnum, "must be accept, ignore, response or edit")
+	}
+	return in, at, p.Err()
+}
+
+func isNull(value json.RawMessage) bool { return len(value) == 0 || kindOf(value) == 'n' }
+
+// fields returns the members of an object that has no others than those named.
+func fields(p *check.Problems, at string, value json.RawMessage, names ...string) (found map[string]json.RawMessage) {
+	if kindOf(value) != '{' || json.Unmarshal(value, &found) != nil {
+		p.Add(at, envelope.RuleType, "must be an object")
+	}
+	for name := range found {
+		if !slices.Contains(names, name) {
+			p.Add(at+check.Pointer(name), envelope.RuleUnknownField, "is not a field of a response")
+		}
+	}
+	return found
+}
+
+// text returns a text that must be there.
+func text(p *check.Problems, at string, value json.RawMessage) (s string) {
+	if !isText(value) || json.Unmarshal(value, &s) != nil || s == "" {
+		p.Add(at, envelope.RuleType, "must be a text")
+	}
+	return s
 }
 
 // revise returns the arguments of an edit for a tool, or nil for an acceptance of
@@ -63,7 +113,7 @@ func revise(ctx context.Context, in response, tool *catalog.Tool, now json.RawMe
 		return nil, nil
 	}
 	var p check.Problems
-	if in.edited.Action != tool.Key.String() {
+	if in.edited.action != tool.Key.String() {
 		p.Add("/action", envelope.RuleEnum, "must be the action of the interrupt: %s", tool.Key)
 		return nil, p.Err()
 	}
@@ -71,7 +121,7 @@ func revise(ctx context.Context, in response, tool *catalog.Tool, now json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	given, err := members(in.edited.Args)
+	given, err := members(in.edited.args)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +134,7 @@ func revise(ctx context.Context, in response, tool *catalog.Tool, now json.RawMe
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	if in.Type == wire.ResponseAccept {
+	if in.kind == wire.ResponseAccept {
 		return nil, unchanged(given, was)
 	}
 	return typed(ctx, tool, given, was)
@@ -191,10 +241,13 @@ func unquoted(value json.RawMessage) json.RawMessage {
 
 func isText(value json.RawMessage) bool { return kindOf(value) == '"' }
 
-// kindOf returns the first character of a value, or 0 for a number.
+// kindOf returns the first character of a value, as the type of JSON that it has:
+// 0 for a number, t for a boolean. An absent value is null.
 func kindOf(value json.RawMessage) byte {
 	switch value = bytes.TrimSpace(value); {
-	case len(value) == 0 || value[0] == '-' || '0' <= value[0] && value[0] <= '9':
+	case len(value) == 0:
+		return 'n'
+	case value[0] == '-' || '0' <= value[0] && value[0] <= '9':
 		return 0
 	case value[0] == 'f':
 		return 't'

@@ -75,7 +75,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/approve", Operation: "approveAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Approve)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/deny", Operation: "denyAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Deny)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/edit", Operation: "editAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBodyAndAction(approvals.Edit)},
-		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/respond", Operation: "respondToAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithAction(approvals.Respond)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/respond", Operation: "respondToAction", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, OwnParser: true, Handle: request.WithAction(approvals.Respond)},
 		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/votes", Operation: "listVotes", Roles: readers, Scope: identity.ActionsRead}, Handle: request.WithAction(approvals.Votes)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/approve", Operation: "approveActions", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBody(approvals.ApproveMany)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/deny", Operation: "denyActions", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: request.WithBody(approvals.DenyMany)},
