@@ -3432,19 +3432,12 @@ export interface components {
             /** @description In Markdown; texts of senders, agents and sources are escaped. */
             description: string;
         };
-        /** @enum {string} */
-        ResponseType: "accept" | "ignore" | "response" | "edit";
-        /** @description The text of a response (required), an action with its args of an edit (required) or an acceptance. The values of args may be texts. */
-        ResponseArgs: null | string | {
-            action: string;
-            args: {
-                [key: string]: unknown;
-            };
-        };
         /** @description A `HumanResponse` of LangGraph. */
         HumanResponse: {
-            type: components["schemas"]["ResponseType"];
-            args?: components["schemas"]["ResponseArgs"];
+            /** @enum {string} */
+            type: "accept" | "ignore" | "response" | "edit";
+            /** @description The text of a response, the action of an edit or an acceptance with values that may be texts, or null. */
+            args?: null | string | components["schemas"]["ActionRequest"];
         };
         /** @description How much waits for a person. Each number is counted up to 5,000. */
         InboxCounts: {
@@ -7372,10 +7365,7 @@ export interface operations {
                  *       }
                  *     ]
                  */
-                "application/json": {
-                    type: components["schemas"]["ResponseType"];
-                    args?: components["schemas"]["ResponseArgs"];
-                } | components["schemas"]["HumanResponse"][];
+                "application/json": components["schemas"]["HumanResponse"] | components["schemas"]["HumanResponse"][];
             };
         };
         responses: {
