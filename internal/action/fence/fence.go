@@ -108,7 +108,7 @@ func (s Status) Why() string {
 	return ""
 }
 
-// memory is what a worker remembers of a database: its identity, and for each loop the
+// memory is the knowledge that a worker has of a database: its identity, and for each loop the
 // last commit that was confirmed.
 type memory struct {
 	Database uuid.UUID       `json:"database_id"`
@@ -128,7 +128,7 @@ func (m memory) missing(there map[int16]int64) string {
 	return ""
 }
 
-// step is what a worker does next about the fence.
+// step is the next step of a worker about the fence.
 type step int
 
 const (

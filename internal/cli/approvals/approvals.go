@@ -184,7 +184,7 @@ func (f *decision) asks(a *command.App) bool {
 }
 
 // errNotConfirmed means that a person answered otherwise than yes.
-var errNotConfirmed = errors.New("not confirmed")
+var errNotConfirmed = errors.New("not approved")
 
 // showGrant shows the grant of an approval that is not made.
 func (f *decision) showGrant(ctx context.Context, a *command.App, c *client.Client, text string) error {
@@ -218,12 +218,7 @@ func confirm(a *command.App, action wire.Action, grant *wire.GrantPreview) error
 			return err
 		}
 	}
-	return ask(a, "Approve this?")
-}
-
-// ask returns errNotConfirmed unless a person answers yes.
-func ask(a *command.App, question string) error {
-	if a.Ask(question) != nil {
+	if a.Ask("Approve this?") != nil {
 		return errNotConfirmed
 	}
 	return nil

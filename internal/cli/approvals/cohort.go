@@ -57,7 +57,7 @@ func (in *cohort) decide(ctx context.Context, a *command.App, c *client.Client, 
 		if err != nil {
 			return err
 		}
-		if err := ask(a, fmt.Sprintf("%s these %d?", verb, len(items))); err != nil {
+		if err := a.Ask(fmt.Sprintf("%s these %d?", verb, len(items))); err != nil {
 			return err
 		}
 	}

@@ -154,7 +154,7 @@ func TestSenderAndSubjectOfMailInApprovals(t *testing.T) {
 }
 
 // TestEditsOfProposalsOfTriage: an edit replaces the arguments under the same id, and
-// the guards of mail hold for what a person writes as well.
+// the guards of mail hold for an edit as well.
 func TestEditsOfProposalsOfTriage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailedits")
@@ -180,7 +180,7 @@ func TestEditsOfProposalsOfTriage(t *testing.T) {
 }
 
 // TestKindsOfWhatWaits: questions and texts of triage are kinds of their own, and so
-// is what it did without a person, until somebody acknowledges it.
+// are its acts without a person, until somebody acknowledges them.
 func TestKindsOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailkinds")

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// TestCheckEdit: what a person writes passes the guards of proposals, and the
+// TestCheckEdit: a person's edit passes the guards of proposals, and the
 // message stays the one of the proposal.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
