@@ -49,11 +49,11 @@ test race test-18 staticcheck: export GOGC ?= 400
 test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
 .PHONY: test
-test: build postgres dovecot npm ## Run every test on real PostgreSQL, with the race detector where something runs at once
+test: build postgres servers npm ## Run every test on real PostgreSQL, with the race detector where something runs at once
 	$(WITHPG) -fast -- sh -c '$(TESTS)'
 
 .PHONY: race
-race: build postgres dovecot npm ## Run every test with the race detector
+race: build postgres servers npm ## Run every test with the race detector
 	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
 
 .PHONY: check
@@ -139,12 +139,12 @@ chromium: ## Install Chromium for the tests of the page, if apt is installed
 postgres: ## Find or install the PostgreSQL server programs
 	@scripts/postgres.sh >/dev/null
 
-.PHONY: dovecot
-dovecot: ## Install Dovecot's IMAP server for the tests, if apt is installed
-	@scripts/dovecot.sh
+.PHONY: servers
+servers: ## Install Dovecot and Radicale for the tests, if apt is installed
+	@scripts/servers.sh
 
 .PHONY: test-18
-test-18: build dovecot npm ## Run the tests on PostgreSQL 18
+test-18: build servers npm ## Run the tests on PostgreSQL 18
 	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(TESTS)'
 
 .PHONY: image

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
 	"github.com/countersign-dev/countersign/internal/source/composio"
+	"github.com/countersign-dev/countersign/internal/source/dav"
 	"github.com/countersign-dev/countersign/internal/source/linear"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 	"github.com/countersign-dev/countersign/internal/source/sentry"
@@ -32,8 +33,10 @@ import (
 const (
 	// ValueAPIKey is the API key of Composio, or a personal one of Linear.
 	ValueAPIKey = "api_key"
-	// ValueToken is the token of Slack, Sentry, or Linear (OAuth).
+	// ValueToken is the token of Slack, Sentry, Linear (OAuth), or a DAV server.
 	ValueToken = "token"
+	// ValuePassword is the password of a DAV server.
+	ValuePassword = "password"
 	// ValueWebhookURL is the address of an incoming webhook of Slack.
 	ValueWebhookURL = "webhook_url"
 )
@@ -203,6 +206,10 @@ func (p *Pool) openProvider(of catalog.Source, creds Credentials) (source.Source
 		})
 	case catalog.KindSentry:
 		return open(of, sentry.New, func(c *sentry.Config) { c.Name, c.HTTP, c.Token = of.ID, client, value(ValueToken) })
+	case catalog.KindDAV:
+		return open(of, dav.New, func(c *dav.Config) {
+			c.Name, c.HTTP, c.Password, c.Token = of.ID, client, value(ValuePassword), value(ValueToken)
+		})
 	case catalog.KindWebhook:
 		return orNil(p.openWebhook(of, creds))
 	}

@@ -45,6 +45,11 @@ func TestCheckConfig(t *testing.T) {
 		{catalog.KindLinear, `{"url":"https://api.linear.app/graphql"}`, nil},
 		{catalog.KindLinear, `{"url":7}`, []string{"/config/url type"}},
 		{catalog.KindSentry, `{"organization":"acme"}`, nil},
+		{catalog.KindDAV, `{"calendars":{"work":"https://dav.example.org/ann/work/"},"address_books":{"family":"http://127.0.0.1:5232/ann/family"},"user":"ann","timeout":"5s"}`, nil},
+		{catalog.KindDAV, `{"calendars":{"work":"dav.example.org"}}`, []string{"/config/calendars/work pattern"}},
+		{catalog.KindDAV, `{"address_books":{"family":"https://ann:hush@dav.example.org/"}}`, []string{"/config/address_books/family pattern"}},
+		{catalog.KindDAV, `{"calendars":{"work":"https://dav.example.org/"},"password":"hush"}`, []string{"/config/password unknown_field"}},
+		{catalog.KindDAV, `{}`, []string{"/config minProperties"}},
 		{catalog.KindSentry, `{"organization":".."}`, []string{"/config/organization pattern"}},
 		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/var/mail/ada","folders":{"archive":"Old"}}},"timeout":"5s"}`, nil},
 		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"imap.example.org","port":993,"tls":"implicit","user":"ada@example.org","auth":"xoauth2","label_prefix":"Countersign_"}}}`, nil},
@@ -140,6 +145,10 @@ func TestPoolOpensEveryKind(t *testing.T) {
 	put("team-bare", catalog.KindSlack, `{}`, values(), false)
 	put("work", catalog.KindLinear, `{}`, values(connection.ValueAPIKey), true)
 	put("work-both", catalog.KindLinear, `{}`, values(connection.ValueAPIKey, connection.ValueToken), false)
+	put("home", catalog.KindDAV, `{"calendars":{"work":"https://dav.example.org/ann/work/"},"user":"ann"}`, values(connection.ValuePassword), true)
+	put("home-token", catalog.KindDAV, `{"address_books":{"all":"https://dav.example.org/ann/all/"}}`, values(connection.ValueToken), true)
+	put("home-odd", catalog.KindDAV, `{"calendars":{"work":"https://dav.example.org/"}}`, values(connection.ValuePassword), false)
+	put("home-http", catalog.KindDAV, `{"calendars":{"work":"http://dav.example.org/"},"user":"ann"}`, values(connection.ValuePassword), false)
 	put("errors", catalog.KindSentry, `{"organization":"acme"}`, values(connection.ValueToken), true)
 	put("errors-odd", catalog.KindSentry, `{}`, values(connection.ValueToken), false)
 	accounts := connection.Credentials{Accounts: map[string]string{"work": "hush"}}

@@ -46,7 +46,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"tenants_danger_mode_check":   words(envelope.ModeDeny, envelope.ModeRequireApproval),
 		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
 		"sources_kind_check": words(catalog.KindMCP, catalog.KindBuiltin, catalog.KindToolGateway, catalog.KindComposio,
-			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook, catalog.KindMail),
+			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook, catalog.KindMail, catalog.KindDAV),
 		"sources_on_lost_login_check": words(catalog.LostLoginWaits, catalog.LostLoginFails),
 		"sources_drift_guard_check":   words(catalog.GuardFull, catalog.GuardInterface),
 		"reviews_risk_check":          words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),

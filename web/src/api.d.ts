@@ -4994,7 +4994,7 @@ export interface components {
             etag: components["schemas"]["EntityTag"];
             source_id: string;
             /** @enum {string} */
-            kind: "mcp" | "builtin" | "tool_gateway" | "composio" | "slack" | "linear" | "sentry" | "webhook" | "mail";
+            kind: "mcp" | "builtin" | "tool_gateway" | "composio" | "slack" | "linear" | "sentry" | "webhook" | "mail" | "dav";
             config: {
                 [key: string]: unknown;
             };
@@ -5117,7 +5117,7 @@ export interface components {
         };
         SourceInput: {
             /** @enum {string} */
-            kind: "mcp" | "builtin" | "tool_gateway" | "composio" | "slack" | "linear" | "sentry" | "webhook" | "mail";
+            kind: "mcp" | "builtin" | "tool_gateway" | "composio" | "slack" | "linear" | "sentry" | "webhook" | "mail" | "dav";
             /**
              * @description For mcp how the server is reached, over streamable HTTP by its url or over stdio by a command. For the others:
              *     tool_gateway `{url, honours_key}`, composio `{user_id, toolkits, connected_account_id, version, url}`, slack
@@ -5131,7 +5131,8 @@ export interface components {
              *     networks, timeout}`, with the kinds imap (by host, port and user) and maildir (by path). smtp is the server for
              *     outgoing mail, for imap alone and with the same login; tls is implicit (port 465), starttls (587), or none, for
              *     servers on the worker's machine. folders are names, where the account does not mark the folder of a use: snoozed
-             *     holds messages until they return, and sent the copies of sent mail.
+             *     holds messages until they return, and sent the copies of sent mail. dav takes `{calendars: {NAME: url},
+             *     address_books: {NAME: url}, user}`.
              */
             config: {
                 [key: string]: unknown;
@@ -5141,7 +5142,7 @@ export interface components {
              * @description Sent with every request (header), given to the command (env), or the values that the provider needs (values): `api_key`
              *     for composio and linear, `token` for slack, sentry and linear by OAuth, `webhook_url` for slack's incoming
              *     webhook, `signing_secret` for a webhook (`whsec_` and 24 to 64 bytes in base64) and, while the receiver does not
-             *     know that yet, `previous_signing_secret`. For mail, `accounts` has the password or the token of each account. Write
+             *     know that yet, `previous_signing_secret`; `password` or `token` for dav. For mail, `accounts` has the password or the token of each account. Write
              *     only.
              */
             credentials?: {

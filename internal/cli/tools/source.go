@@ -131,7 +131,7 @@ func sourceSet(a *command.App) *cobra.Command {
 	var src wire.SourceInput
 	var off, quarantine bool
 	wait := listingWait
-	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "mail", "builtin"}
+	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "mail", "dav", "builtin"}
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
@@ -153,7 +153,7 @@ func sourceSet(a *command.App) *cobra.Command {
 		}
 		return showStored(ctx, a, c, args[0], off, wait)
 	})
-	command.EnumFlag(cmd, &src.Kind, "kind", "`kind` of source: mcp, tool_gateway, composio, slack, linear, sentry, webhook, mail or builtin (default mcp if the configuration has a transport)", kinds...)
+	command.EnumFlag(cmd, &src.Kind, "kind", "`kind` of source: mcp, tool_gateway, composio, slack, linear, sentry, webhook, mail, dav or builtin (default mcp if the configuration has a transport)", kinds...)
 	a.JSONFlag(cmd, &src.Config, "config", "connection settings, as a `JSON` object or @FILE")
 	a.JSONFlag(cmd, &src.Credentials, "credentials", "credentials: @`FILE` with a JSON object")
 	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "default `risk` of tools that declare none: read, write or danger", "read", "write", "danger")

@@ -31,7 +31,7 @@ const Password = "secret-of-the-tests"
 
 // ErrNotInstalled is the error without Dovecot 2.3. Dovecot 2.4 reads another
 // format of configuration files.
-var ErrNotInstalled = errors.New("no Dovecot 2.3 is installed: scripts/dovecot.sh installs it")
+var ErrNotInstalled = errors.New("no Dovecot 2.3 is installed: scripts/servers.sh installs it")
 
 // Server is a running Dovecot.
 type Server struct {

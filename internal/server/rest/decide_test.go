@@ -381,6 +381,7 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 		"slack":        {"config": object{"mark_messages": true}, "credentials": values("token")},
 		"linear":       {"config": object{}, "credentials": values("api_key")},
 		"sentry":       {"config": object{"organization": "acme"}, "credentials": values("token")},
+		"dav":          {"config": object{"calendars": object{"work": "https://dav.example/ann/"}, "user": "ann"}, "credentials": values("password")},
 		"mail": {
 			"config":      object{"accounts": object{"work": object{"kind": "imap", "host": "imap.example", "user": "ada"}}},
 			"credentials": object{"accounts": object{"work": marker}},

@@ -109,6 +109,8 @@ const (
 	KindWebhook = "webhook"
 	// KindMail changes messages in mailboxes.
 	KindMail = "mail"
+	// KindDAV adds to calendars and address books.
+	KindDAV = "dav"
 )
 
 // OnLostLogin is what the calls of a source do while its login is lost.

@@ -184,7 +184,7 @@ var violations = postgres.Violations{
 	"sources_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"sources_pkey":                  fault.New(fault.Conflict, "a source with that id exists"),
 	"sources_source_id_check":       fault.New(fault.Invalid, "a source's id must be 1 to 100 of a-z, 0-9, dot, - and _, and start with a letter or a digit"),
-	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind must be mcp, builtin, tool_gateway, composio, slack, linear, sentry, webhook or mail"),
+	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind must be mcp, builtin, tool_gateway, composio, slack, linear, sentry, webhook, mail or dav"),
 	"sources_default_risk_check":    fault.New(fault.Invalid, "risk must be read, write or danger"),
 	"sources_drift_guard_check":     fault.New(fault.Invalid, "drift_guard must be full or interface"),
 	"sources_on_lost_login_check":   fault.New(fault.Invalid, "on_lost_login must be wait or fail"),
