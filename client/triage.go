@@ -38,8 +38,14 @@ func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
 	return c.tell(ctx, http.MethodDelete, triageAccountPath(name), nil, nil)
 }
 
-// PurgeTriageAccount erases a set of what triage holds of a mail account, or counts
-// it. Repeat the request until it is done.
+// PreviewTriageSettings compares recent decisions about the mail of an account with
+// those under other settings. It changes nothing.
+func (c *Client) PreviewTriageSettings(ctx context.Context, name string, in wire.TriagePreviewRequest) (wire.TriagePreview, error) {
+	return post[wire.TriagePreview](ctx, c, triageAccountPath(name)+"/preview", in)
+}
+
+// PurgeTriageAccount erases a set of the data of triage about a mail account, or
+// counts it. Repeat the request until it is done.
 func (c *Client) PurgeTriageAccount(ctx context.Context, name string, in wire.TriagePurgeRequest) (wire.TriagePurge, error) {
 	var out wire.TriagePurge
 	_, err := c.do(ctx, request{method: http.MethodPost, path: triageAccountPath(name) + "/purge", in: in, repeatable: true}, &out)

@@ -178,3 +178,20 @@ CROSS JOIN LATERAL (
 ) w
 WHERE a.tenant_id = @tenant_id AND (@account::text = '' OR a.name = @account::text)
 ORDER BY a.name;
+
+-- name: TriagePreviewList :many
+-- A page of the decisions about messages that an account received since a time,
+-- newest first, with their input.
+SELECT m.message_id, m.received_at, m.sender, m.sender_name, m.subject, d.decision, d.signals, d.prediction, d.answers, d.facts, cardinality(d.judged)::integer AS copies
+FROM triage_messages m
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.received_at >= @since
+    AND (sqlc.narg(before_at)::timestamptz IS NULL OR (m.received_at, m.message_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))
+ORDER BY m.received_at DESC, m.message_id DESC
+LIMIT @most::bigint;
+
+-- name: TriagePauseOf :one
+-- How an account is paused: paused, travelling or empty.
+SELECT triage_pause(a.tenant_id, a.account_id)::text AS pause
+FROM triage_accounts a
+WHERE a.tenant_id = @tenant_id AND a.account_id = @account_id;

@@ -97,6 +97,26 @@ func TestTriage(t *testing.T) {
 		SELECT tenant_id, message_id, account_id, message_id, 'fyi', 'primary', 'fyi', 'informational', 'default', 1, 0.4, true,
 			'{"bucket":"informational","category":"primary","cohort":"default","asked":"L3","allowed":"L1","confidence":0.4,"question":true,"trace":[]}', '{}', '{}', '\x00', '{}', 'd'
 		FROM triage_messages WHERE message_id = $1`, id)
+	d.want(d.operator("triage", "settings", "work", "--dry-run"), command.ExitOK, "No decision since", "1 decisions cannot be recomputed: their facts are not recorded")
+	exec(`UPDATE triage_decisions SET facts = '{"headers":{"From":["bob@example.com"],"To":["ann@example.com"]},"folder":"inbox"}'`)
+	changed := []string{"triage", "settings", "work", "--level", "first_contact=L0"}
+	for _, args := range [][]string{{"--dry-run"}, {"--yes"}} {
+		got := d.want(d.admin(append(changed, args...)...), command.ExitOK, "question", "-1", "L1", "L0", "bob@example.com", `pay \u{001B}[2J`, "1 of 1 decisions since")
+		if strings.Contains(got.out, "\x1b") {
+			t.Errorf("%q prints what controls the terminal", args)
+		}
+	}
+	d.want(d.admin(changed...), command.ExitUsage, "give --yes")
+	d.want(d.operator(append(changed, "--yes")...), command.ExitFailed, "role operator")
+	d.want(d.admin("triage", "accounts", "show", "work"), command.ExitOK, `"first_contact": "L0"`, "ann@example.com")
+	preview := decode[wire.TriagePreview](t, d.want(d.operator("triage", "settings", "work", "-f", file("settings.yaml", "addresses: [ann@example.org]\n"), "--dry-run", "--json"), command.ExitOK).out)
+	if preview.Recomputed != 1 || len(preview.Partly) != 1 {
+		t.Errorf("a preview of other addresses = %+v", preview)
+	}
+	d.want(d.operator("triage", "settings", "work", "--travelling"), command.ExitUsage, "countersign pause --travelling")
+	d.want(d.operator("triage", "settings", "work", "--level", "first_contact", "--dry-run"), command.ExitUsage, "cohort=level")
+	d.want(d.operator("triage", "settings", "work", "--level", "first_contact=L9", "--dry-run"), command.ExitUsage, "must be L0 or L1")
+	d.want(d.admin("triage", "settings", "work", "--level", "first_contact=default", "--yes"), command.ExitOK, "stored the settings")
 	d.want(d.operator("triage", "list", "--question"), command.ExitOK, "informational ?", "It informs, and needs nothing")
 	for _, args := range [][]string{{"why"}, {"show"}} {
 		d.want(d.operator("triage", args[0], id.String()), command.ExitOK, "its owner is asked, because the models are unsure.", "bucket:informational", "question")

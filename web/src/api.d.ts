@@ -2888,6 +2888,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare recent decisions with those under other settings
+         * @description Decides again about the messages that an account received since a time, a week ago by default, from the facts that were
+         *     stored with each decision, and counts what differs. It reads no mail and changes nothing; a model is not asked again. To
+         *     apply the settings, store the account.
+         */
+        post: operations["previewTriageSettings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/accounts/{name}/purge": {
         parameters: {
             query?: never;
@@ -6021,6 +6043,69 @@ export interface components {
             recorded_texts: number;
             /** @description Whether nothing is left. */
             done: boolean;
+        };
+        /** @description The decisions about mail since a time, compared with those under other settings. */
+        TriagePreview: {
+            account: components["schemas"]["TriageAccountName"];
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description How many decisions `was` and `would` are about. */
+            recomputed: number;
+            was: components["schemas"]["TriagePreviewCounts"];
+            would: components["schemas"]["TriagePreviewCounts"];
+            /** @description How many decisions differ. */
+            changed: number;
+            /** @description The newest 100 messages about which the decisions differ. Sender and subject need the scope `mail:read`. */
+            items: {
+                message_id: components["schemas"]["UUID"];
+                /** Format: date-time */
+                received_at: string;
+                sender?: string;
+                sender_name?: string;
+                subject?: string;
+                was: components["schemas"]["TriagePreviewDecision"];
+                would: components["schemas"]["TriagePreviewDecision"];
+            }[];
+            /**
+             * @description Decisions that cannot be recomputed: their facts are `not_recorded` (an older version decided, or the header has very
+             *     many addresses); or they join those about `copies` that differ.
+             */
+            unknown: {
+                /** @enum {string} */
+                because: "not_recorded" | "copies";
+                decisions: number;
+            }[];
+            /** @description Whether decisions older than the newest 20,000 were left out. */
+            cut: boolean;
+            /** @description Changed settings that also change how the text of mail is judged, which is not recomputed. */
+            partly: ("addresses" | "domains")[];
+        };
+        TriagePreviewCounts: {
+            /** @description By action, the decisions where policy decides. */
+            alone: {
+                [key: string]: number;
+            };
+            /** @description By action, the decisions where a person approves. */
+            asked: {
+                [key: string]: number;
+            };
+            /** @description Decisions without an action. */
+            kept: number;
+            /** @description Decisions with a question to the owner. */
+            questions: number;
+            buckets: {
+                [key: string]: number;
+            };
+        };
+        TriagePreviewDecision: {
+            /** @enum {string} */
+            bucket: "urgent" | "actionable" | "informational" | "archived";
+            level: string;
+            question: boolean;
+            alone: string[];
+            asked: string[];
         };
         /**
          * @description stuck: nobody knows what became of a call. compensation_failed: something could not be taken back. completed, failed,
@@ -13498,6 +13583,59 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    previewTriageSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "settings": {
+                 *         "addresses": [
+                 *           "ann@example.com"
+                 *         ],
+                 *         "levels": {
+                 *           "newsletters": "L2"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    settings: components["schemas"]["TriageSettings"];
+                    /** @description Whether triage is set travelling; the current state if it is absent. */
+                    travelling?: boolean;
+                    /** Format: date-time */
+                    since?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The comparison. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriagePreview"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];

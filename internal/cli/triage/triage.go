@@ -19,7 +19,7 @@ import (
 
 // Command returns the command triage.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("triage", accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), purge(a))
+	return command.NewGroup("triage", accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), purge(a))
 }
 
 func status(a *command.App) *cobra.Command {

@@ -482,15 +482,16 @@ func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDec
 const triageDecisionsPut = `-- name: TriageDecisionsPut :exec
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
     decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at,
-    judged)
+    judged, facts)
 SELECT $1, (r ->> 'message_id')::uuid, $2, $3, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
     decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason', r ->> 'tier', r ->> 'prompt', r ->> 'degraded',
     r -> 'answers', ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted')), CASE WHEN r -> 'wanted' <> '[]' THEN now() END, (r ->> 'withheld')::boolean,
-    (r ->> 'received_at')::timestamptz, ARRAY(SELECT jsonb_array_elements_text(r -> 'judged'))
+    (r ->> 'received_at')::timestamptz, ARRAY(SELECT jsonb_array_elements_text(r -> 'judged')),
+    nullif(r -> 'facts', 'null')
 FROM jsonb_array_elements($4::jsonb) r
 ON CONFLICT (tenant_id, message_id) DO UPDATE
-SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act = excluded.act, category = excluded.category, priority = excluded.priority,
+SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, facts = excluded.facts, act = excluded.act, category = excluded.category, priority = excluded.priority,
     bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
     decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
     notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL, tier = excluded.tier,

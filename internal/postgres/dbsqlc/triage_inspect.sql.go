@@ -544,6 +544,99 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 	return items, nil
 }
 
+const triagePauseOf = `-- name: TriagePauseOf :one
+SELECT triage_pause(a.tenant_id, a.account_id)::text AS pause
+FROM triage_accounts a
+WHERE a.tenant_id = $1 AND a.account_id = $2
+`
+
+type TriagePauseOfParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+// How an account is paused: paused, travelling or empty.
+func (q *Queries) TriagePauseOf(ctx context.Context, db DBTX, arg *TriagePauseOfParams) (string, error) {
+	row := db.QueryRow(ctx, triagePauseOf, arg.TenantID, arg.AccountID)
+	var pause string
+	err := row.Scan(&pause)
+	return pause, err
+}
+
+const triagePreviewList = `-- name: TriagePreviewList :many
+SELECT m.message_id, m.received_at, m.sender, m.sender_name, m.subject, d.decision, d.signals, d.prediction, d.answers, d.facts, cardinality(d.judged)::integer AS copies
+FROM triage_messages m
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.received_at >= $3
+    AND ($4::timestamptz IS NULL OR (m.received_at, m.message_id) < ($4::timestamptz, $5::uuid))
+ORDER BY m.received_at DESC, m.message_id DESC
+LIMIT $6::bigint
+`
+
+type TriagePreviewListParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Since     time.Time
+	BeforeAt  *time.Time
+	BeforeID  *uuid.UUID
+	Most      int64
+}
+
+type TriagePreviewListRow struct {
+	MessageID  uuid.UUID
+	ReceivedAt time.Time
+	Sender     string
+	SenderName string
+	Subject    string
+	Decision   []byte
+	Signals    []byte
+	Prediction []byte
+	Answers    []byte
+	Facts      []byte
+	Copies     int32
+}
+
+// A page of the decisions about messages that an account received since a time,
+// newest first, with their input.
+func (q *Queries) TriagePreviewList(ctx context.Context, db DBTX, arg *TriagePreviewListParams) ([]TriagePreviewListRow, error) {
+	rows, err := db.Query(ctx, triagePreviewList,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Since,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriagePreviewListRow{}
+	for rows.Next() {
+		var i TriagePreviewListRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.ReceivedAt,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+			&i.Decision,
+			&i.Signals,
+			&i.Prediction,
+			&i.Answers,
+			&i.Facts,
+			&i.Copies,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageProposalArgs = `-- name: TriageProposalArgs :many
 SELECT (p.envelope #>> '{tool,name}')::text AS tool, (p.envelope -> 'args')::jsonb AS args
 FROM triage_proposals p

@@ -610,3 +610,31 @@ func TestPurgeOfAnAccountIsRecordedWithoutText(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// TestPreviewShowsMailToItsReadersAlone compares decisions as people with and
+// without mail:read.
+func TestPreviewShowsMailToItsReadersAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailpreview")
+	f.mailbox("ann", uuid.NewString())
+	f.write(`UPDATE triage_decisions SET facts = '{"headers":{"From":["bob@example.org"]},"folder":"inbox"}' WHERE tenant_id = $1`)
+	blind := f.holder(identity.Grant{Name: "blind", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.TriageRead}})
+	body := object{"settings": object{"levels": object{"first_contact": "L0"}}, "since": "2026-01-01T00:00:00Z"}
+	const at = "/api/v1/triage/accounts/ann/preview"
+
+	var shown, hidden wire.TriagePreview
+	f.operator.send("POST", at, body).wants(t, 200).into(t, &shown)
+	blind.send("POST", at, body).wants(t, 200).into(t, &hidden)
+
+	if len(shown.Items) != 1 || shown.Items[0].Subject != mailMarker || len(hidden.Items) != 1 || hidden.Items[0].MessageID != shown.Items[0].MessageID ||
+		hidden.Items[0].Subject+hidden.Items[0].Sender+hidden.Items[0].SenderName != "" {
+		t.Errorf("shown %+v\nhidden %+v", shown, hidden)
+	}
+	f.operator.send("POST", at, object{"settings": object{}}).wants(t, 200).into(t, &shown)
+	if shown.Recomputed != 0 {
+		t.Errorf("%d decisions of the last week, want none: the mail is older", shown.Recomputed)
+	}
+	f.agent.send("POST", at, body).wants(t, 403)
+	f.operator.send("POST", at, object{"settings": object{"levels": object{"nobody": "L0"}}}).wants(t, 400)
+	f.operator.send("POST", "/api/v1/triage/accounts/none/preview", body).wants(t, 404)
+}

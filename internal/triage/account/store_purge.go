@@ -17,7 +17,7 @@ import (
 // transaction of a purge erases.
 const purgeRows = 500
 
-// Held counts what triage holds of an account, as the dry run of Purge.
+// Held counts the data of triage about an account, as the dry run of Purge.
 func Held(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (wire.TriagePurge, error) {
 	a, err := Get(ctx, tx, tenant, name)
 	if err != nil {
@@ -39,8 +39,8 @@ func held(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid
 	}, err
 }
 
-// Purge erases a set of what triage holds of an account, and returns the number of
-// rows. The account stays. Messages come first; Done reports that nothing is left.
+// Purge erases a set of the data of triage about an account, and returns the number
+// of rows. The account stays. Messages come first; Done reports that nothing is left.
 // A message with an open action is kept, so that pauses go on to cover the action.
 // If the account is read, the error is fault.Conflict. It is for api only.
 func Purge(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (wire.TriagePurge, error) {

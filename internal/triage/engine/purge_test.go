@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
-// purge erases a set of what triage holds of the account work.
+// purge erases a set of the data about the account work.
 func (f *fixture) purge() (p wire.TriagePurge, err error) {
 	f.set(func(ctx context.Context, tx pgx.Tx) error {
 		p, err = account.Purge(ctx, tx, f.tenant, "work")

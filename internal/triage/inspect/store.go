@@ -54,6 +54,12 @@ func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
 	return v, err
 }
 
+// Travelling reports whether an account is set travelling.
+func Travelling(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) (bool, error) {
+	pause, err := dbsqlc.New().TriagePauseOf(ctx, tx, &dbsqlc.TriagePauseOfParams{TenantID: tenant, AccountID: account})
+	return pause == "travelling", err
+}
+
 // AskRun requests a run of an account.
 func AskRun(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
 	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: tenant, AccountID: account})

@@ -232,7 +232,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	if err != nil {
 		return automated, err
 	}
-	decision.Reason, decision.Received = cause, m.values.Received
+	decision.Reason, decision.Received, decision.Facts = cause, m.values.Received, decide.RecordOf(facts)
 	asked.note(&decision)
 	return automated, c.add(m, in, decision, proposals, again)
 }

@@ -72,6 +72,7 @@ type decisionRow struct {
 	Withheld   bool                `json:"withheld"`
 	Received   thread.Instant      `json:"received_at"`
 	Judged     []string            `json:"judged"`
+	Facts      *decide.Record      `json:"facts"`
 }
 
 // reason is the reason of a decision. SQL writes two more: answered, and

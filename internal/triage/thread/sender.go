@@ -38,12 +38,17 @@ func listAddress(id string) string { return "list:" + id }
 
 // Of returns the history of a message's sender and list before it arrived.
 func (s *Senders) Of(m *Message, settings decide.Settings) (sender, list signal.Sender) {
-	sender = s.Known[m.Sender]
-	sender.VIP, sender.Muted = listed(settings.VIP, m.Sender), listed(settings.Muted, m.Sender)
+	sender = Marked(s.Known[m.Sender], m.Sender, settings)
 	if m.List != "" {
 		list = s.Known[listAddress(m.List)]
 	}
 	return sender, list
+}
+
+// Marked returns the history of an address with the marks of the owner's lists.
+func Marked(history signal.Sender, addr string, settings decide.Settings) signal.Sender {
+	history.VIP, history.Muted = listed(settings.VIP, addr), listed(settings.Muted, addr)
+	return history
 }
 
 // listed reports whether an address or its domain is in a list.

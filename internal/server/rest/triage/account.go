@@ -161,7 +161,7 @@ func DeleteAccount(c *request.Call) error {
 }
 
 // PurgeAccount handles POST /api/v1/triage/accounts/{name}/purge. It erases a set
-// of what triage holds of a mail account.
+// of the data of triage about a mail account.
 func PurgeAccount(c *request.Call, in wire.TriagePurgeRequest) error {
 	name := c.R.PathValue("name")
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriagePurge, error) {
