@@ -9,12 +9,14 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// registerUUID makes a connection encode uuid.UUID and the ids of envelopes as
+// registerUUID makes a connection encode and scan uuid.UUID and the ids of envelopes as
 // sixteen bytes. By default pgx uses their text form, which took a tenth of a
 // worker's time.
 func registerUUID(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{wrapUUIDEncode}, m.TryWrapEncodePlanFuncs...)
-	m.TryWrapScanPlanFuncs = append([]pgtype.TryWrapScanPlanFunc{wrapUUIDScan}, m.TryWrapScanPlanFuncs...)
+	one := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: uuidCodec{}}
+	m.RegisterType(one)
+	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
 }
 
 func wrapUUIDEncode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
@@ -83,43 +85,38 @@ func (a uuidArray) Index(i int) any { return (*uuidValue)(&a[i]) }
 
 func (a uuidArray) IndexType() any { return (*uuidValue)(nil) }
 
-func wrapUUIDScan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	if t := uuidTargetOf(target); t != nil {
-		return &uuidScanPlan{}, t, true
+// uuidCodec scans sixteen bytes into the same types. pgx asks a codec first, and then
+// a sql.Scanner, which uuid.UUID is, with the text.
+type uuidCodec struct{ pgtype.UUIDCodec }
+
+func (c uuidCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if format == pgtype.BinaryFormatCode && uuidTargetOf(target) != nil {
+		return uuidScanPlan{}
 	}
-	return nil, nil, false
+	return c.UUIDCodec.PlanScan(m, oid, format, target)
 }
 
 // uuidTargetOf returns where a UUID is read into; nil for other targets.
-func uuidTargetOf(target any) *uuidTarget {
+func uuidTargetOf(target any) *[16]byte {
 	switch t := target.(type) {
 	case *uuid.UUID:
-		return (*uuidTarget)(t)
+		return (*[16]byte)(t)
 	case *envelope.ActionID:
-		return (*uuidTarget)(t)
+		return (*[16]byte)(t)
 	case *envelope.EmployeeID:
-		return (*uuidTarget)(t)
+		return (*[16]byte)(t)
 	case *envelope.TenantID:
-		return (*uuidTarget)(t)
+		return (*[16]byte)(t)
 	}
 	return nil
 }
 
-// uuidTarget reads a UUID in pgx's terms.
-type uuidTarget uuid.UUID
+type uuidScanPlan struct{}
 
-func (u *uuidTarget) ScanUUID(v pgtype.UUID) error {
-	if !v.Valid {
+func (uuidScanPlan) Scan(src []byte, target any) error {
+	if len(src) != 16 {
 		return errors.New("NULL cannot be read into a UUID")
 	}
-	*u = v.Bytes
+	*uuidTargetOf(target) = [16]byte(src)
 	return nil
-}
-
-type uuidScanPlan struct{ next pgtype.ScanPlan }
-
-func (p *uuidScanPlan) SetNext(next pgtype.ScanPlan) { p.next = next }
-
-func (p *uuidScanPlan) Scan(src []byte, target any) error {
-	return p.next.Scan(src, uuidTargetOf(target))
 }

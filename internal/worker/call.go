@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/snapshot"
@@ -50,8 +51,7 @@ type attempt struct {
 // settling are its children, and the submission's span its parent.
 func (p *Pipeline) execute(a attempt) {
 	it := a.item
-	ctx, whole := p.cfg.Tracer.Start(telemetry.Extract(p.calls, it.Traceparent), "attempt", trace.WithTimestamp(a.claimed))
-	ctx, span := p.cfg.Tracer.Start(ctx, "call tool", trace.WithSpanKind(trace.SpanKindClient))
+	ctx, whole, span := p.startSpans(a)
 	if whole.IsRecording() {
 		whole.SetAttributes(
 			attribute.String("countersign.action_id", it.Action.String()), attribute.String("countersign.source", it.Source),
@@ -89,6 +89,17 @@ func (p *Pipeline) execute(a attempt) {
 		s.CloseBucketFor = 0
 	}
 	p.executed(settlement{Settlement: s, item: it, attempt: whole, called: time.Now()})
+}
+
+// startSpans starts the spans of an attempt and of its call. They cost allocations, also
+// where they record nothing.
+func (p *Pipeline) startSpans(a attempt) (ctx context.Context, whole, call trace.Span) {
+	if p.untraced && a.item.Traceparent == "" {
+		return p.calls, noop.Span{}, noop.Span{}
+	}
+	ctx, whole = p.cfg.Tracer.Start(telemetry.Extract(p.calls, a.item.Traceparent), "attempt", trace.WithTimestamp(a.claimed))
+	ctx, call = p.cfg.Tracer.Start(ctx, "call tool", trace.WithSpanKind(trace.SpanKindClient))
+	return ctx, whole, call
 }
 
 // executed sends an outcome to a settler.

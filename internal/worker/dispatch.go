@@ -54,7 +54,38 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		if rule, ok := snap.SnapshotRule(key(it)); ok {
 			a.snapshot = &snapshotRead{rule: rule, snap: snap}
 		}
-		p.running.Go(func() { p.execute(a) })
+		p.start(a)
+	}
+}
+
+// start makes a call, in a goroutine that waits for one if there is any.
+func (p *Pipeline) start(a attempt) {
+	p.running.Add(1)
+	select {
+	case p.attempts <- a:
+	default:
+		p.callers.Go(func() { p.callLoop(a) })
+	}
+}
+
+// callLoop makes calls, one after the other, until an attempt without an item or the
+// end of the attempts. Its stack has the size for a call, which costs more to grow than
+// a call without work.
+func (p *Pipeline) callLoop(a attempt) {
+	for open := true; open && a.item != nil; a, open = <-p.attempts {
+		p.execute(a)
+		p.running.Done()
+	}
+}
+
+// dismiss ends the goroutines that wait for calls.
+func (p *Pipeline) dismiss() {
+	for {
+		select {
+		case p.attempts <- attempt{}:
+		default:
+			return
+		}
 	}
 }
 

@@ -117,7 +117,10 @@ type Pipeline struct {
 	collecting chan struct{}
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
-	running       sync.WaitGroup
+	// running are the calls, from dispatch until their outcomes were sent to settle.
+	// callers are the goroutines that make them, and attempts has what they make.
+	running, callers sync.WaitGroup
+	attempts         chan attempt
 	// executing counts the calls whose outcomes were not yet sent to settle.
 	executing atomic.Int64
 	// databaseAway is the time since which the database has not answered (Unix
@@ -125,6 +128,8 @@ type Pipeline struct {
 	databaseAway atomic.Int64
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
+	// untraced reports whether the tracer records nothing.
+	untraced bool
 	// stopping bounds the time that a settler waits for the database.
 	stopping atomic.Bool
 	// drainFinished and drainReturned count, since stopping was set, the actions
@@ -145,6 +150,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool,
 		confirm: connection.NewConfirmer(connection.NewRefresher(db, cache, live, cfg.Log)),
 		returns: background.NewReturns(db, intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait}), cfg.Log),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
+		attempts: make(chan attempt), untraced: cfg.Tracer == noop.Tracer{},
 		settle: make(chan settlement, cfg.Concurrency), collecting: make(chan struct{}, 1), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
 		calls: context.Background(),
 	}
@@ -208,6 +214,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	publisher.Wait()
 	cancel()
 	renewer.Wait()
+	close(p.attempts)
+	p.callers.Wait()
 	p.cfg.Log.InfoContext(context.WithoutCancel(ctx), "worker drained",
 		slog.Int64("finished", p.drainFinished.Load()), slog.Int64("returned", p.drainReturned.Load()))
 	return nil

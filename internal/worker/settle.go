@@ -19,31 +19,32 @@ import (
 
 // settleLoop commits outcomes in batches until no more can come.
 func (p *Pipeline) settleLoop(commits *fence.Loop) {
+	room := make([]settlement, 0, p.cfg.Batch)
 	for {
-		batch := p.nextBatch()
+		batch := p.nextBatch(room)
 		if batch == nil {
 			return
 		}
 		p.commit(commits, batch)
+		clear(batch)
 	}
 }
 
-// nextBatch returns the outcomes to commit together; nil if no more can come. One
+// nextBatch returns the outcomes to commit together, in room; nil if no more can come. One
 // settler at a time collects, so that outcomes are not divided among batches.
-func (p *Pipeline) nextBatch() []settlement {
+func (p *Pipeline) nextBatch(room []settlement) []settlement {
 	p.collecting <- struct{}{}
 	defer func() { <-p.collecting }()
 	first, open := <-p.settle
 	if !open {
 		return nil
 	}
-	return p.collect(first)
+	return p.collect(append(room, first))
 }
 
-// collect waits for more outcomes for at most the window, and for none if no call
-// is being made.
-func (p *Pipeline) collect(first settlement) []settlement {
-	batch := append(make([]settlement, 0, p.cfg.Batch), first)
+// collect waits for more outcomes of a batch for at most the window, and for none if no
+// call is being made.
+func (p *Pipeline) collect(batch []settlement) []settlement {
 	window := time.NewTimer(p.cfg.Window)
 	defer window.Stop()
 	for len(batch) < p.cfg.Batch && (p.executing.Load() > 0 || len(p.settle) > 0) {
@@ -166,7 +167,11 @@ func settledItems(worker string, rows []outbox.Settlement, settled []outbox.Leas
 		}
 		next++
 		if !s.Deferred {
-			items[s.Tenant] = append(items[s.Tenant], audit.Item{
+			of, ok := items[s.Tenant]
+			if !ok { // nearly always all are of one tenant
+				of = make([]audit.Item, 0, len(settled)-next+1)
+			}
+			items[s.Tenant] = append(of, audit.Item{
 				Action: s.Action, Status: s.Status, Attempt: s.Attempt, Code: s.Code, Digests: audit.Digests{Attempt: attemptDigest(worker, s)},
 			})
 		}
@@ -192,20 +197,21 @@ func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.I
 
 // finish releases the leases and slots of a committed batch.
 func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []outbox.Lease) {
+	metered := context.Background() // a measurement looks for a span in ctx, which has none, and allocates for it
 	leases := make([]outbox.Lease, len(batch))
 	freed := false
 	for i := range batch {
 		s := &batch[i]
 		leases[i] = s.Lease
 		freed = freed || s.item.HoldsConcurrency || s.UnusedPermit != (outbox.Permit{})
-		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(ctx, 1)
+		p.cfg.Metrics.Outcome(s.item.Tool, s.item.Source, string(s.Status)).Add(metered, 1)
 		if s.Deferred {
 			p.drainReturned.Add(p.draining())
 		} else {
 			p.drainFinished.Add(p.draining())
 		}
 		if envelope.Terminal(s.Status) {
-			p.cfg.Metrics.EndToEnd.Took(ctx, s.item.Age+s.Took)
+			p.cfg.Metrics.EndToEnd.Took(metered, s.item.Age+s.Took)
 		}
 		p.endSpans(ctx, s)
 	}
@@ -230,7 +236,7 @@ func (p *Pipeline) draining() int64 {
 	return 0
 }
 
-// renewLoop keeps the leases of calls that run long.
+// renewLoop keeps the leases of calls that run long, and no idle goroutines.
 func (p *Pipeline) renewLoop(ctx context.Context) {
 	every := p.cfg.Lease / 3
 	ticker := time.NewTicker(every)
@@ -243,6 +249,7 @@ func (p *Pipeline) renewLoop(ctx context.Context) {
 		}
 		now := time.Now()
 		p.renew(ctx, p.inFlight.since(now.Add(-every/2), now))
+		p.dismiss()
 	}
 }
 

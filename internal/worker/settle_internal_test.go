@@ -56,7 +56,7 @@ func TestOneSettlerCollectsAtATime(t *testing.T) {
 		p.executing.Store(1)
 		batches := make(chan []settlement, 2)
 		for range p.cfg.Settlers {
-			go func() { batches <- p.nextBatch() }()
+			go func() { batches <- p.nextBatch(nil) }()
 		}
 		for range 6 {
 			synctest.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -15,6 +16,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 )
+
+func TestTheKeyIsAUUIDOfVersion5(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		l := outbox.Lease{Tenant: envelope.TenantID(uuid.New()), Action: envelope.NewActionID(), Fence: 7}
+
+		if got, want := l.Key(), uuid.NewSHA1(uuid.UUID(l.Tenant), l.Action[:]).String(); got != want {
+			t.Errorf("Key() = %s, want %s", got, want)
+		}
+	}
+}
 
 func TestDisposeWalksEveryOutcome(t *testing.T) {
 	t.Parallel()
