@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
 
@@ -43,7 +44,7 @@ func TestCallsReuseGoroutines(t *testing.T) {
 		call := func(n int) (names []string) {
 			for range n {
 				it := &outbox.Item{Lease: outbox.Lease{Action: envelope.NewActionID()}, Effect: envelope.EffectIdempotent}
-				p.start(attempt{item: it, source: calls})
+				p.start(attempt{item: it, claimed: time.Now(), source: calls})
 			}
 			synctest.Wait()
 			for range n {
