@@ -47,6 +47,19 @@ func HasFlag(flags []string, flag string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
+// ActionTag is the prefix of keywords with which an owner requests an action on a
+// message.
+const ActionTag = "countersign_do_"
+
+// IsActionTag reports whether a keyword requests an action. Owners set such
+// keywords in their mailboxes, and programs do not.
+func IsActionTag(flag string) bool { return strings.HasPrefix(strings.ToLower(flag), ActionTag) }
+
+// TagsAction reports whether a change sets or removes an action tag.
+func (c Change) TagsAction() bool {
+	return slices.ContainsFunc(c.Add, IsActionTag) || slices.ContainsFunc(c.Remove, IsActionTag)
+}
+
 // SetByPrograms reports whether mail programs and servers set a flag
 // automatically, so it is not a sign of the owner's wishes.
 func SetByPrograms(flag string) bool {

@@ -172,6 +172,9 @@ func (s *session) change(ctx context.Context, call source.Call, in changeArgs, w
 	if want.Check() != nil {
 		return s.source.refuse(source.CodeInvalidArgs, "a label or a flag is not valid, or is both added and removed")
 	}
+	if want.TagsAction() {
+		return s.source.tagged()
+	}
 	for race := 1; ; race++ {
 		now, err := s.find(ctx, in.Message)
 		if err != nil {

@@ -176,4 +176,9 @@ func (s *Source) refuse(code, why string) source.Observation {
 	return source.Refuse(code, s.name+": "+why)
 }
 
+// tagged returns the observation of a call that would set or remove an action tag.
+func (s *Source) tagged() source.Observation {
+	return s.refuse(source.CodeRejected, "a label that requests an action is set and removed by the owner of the mailbox alone")
+}
+
 var _ source.Source = (*Source)(nil)

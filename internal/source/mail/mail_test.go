@@ -328,6 +328,43 @@ func TestLabelsHaveThePrefixOfTheAccount(t *testing.T) {
 	}
 }
 
+// TestActionTagsAreTheOwners checks that no tool sets or removes a keyword that
+// requests an action, also with the prefix of the account.
+func TestActionTagsAreTheOwners(t *testing.T) {
+	t.Parallel()
+	const tag = "Countersign_DO_add-contact"
+	plain := newFixture(t)
+	prefixed := newFixture(t, withPrefix)
+	for name, test := range map[string]struct {
+		f    *fixture
+		tool string
+		args object
+	}{
+		"label":           {plain, mail.ToolLabel, object{"labels": object{"add": []string{tag}}}},
+		"removed label":   {plain, mail.ToolLabel, object{"labels": object{"remove": []string{tag}}}},
+		"label of prefix": {prefixed, mail.ToolLabel, object{"labels": object{"add": []string{"do_add-contact"}}}},
+		"archive":         {plain, mail.ToolArchive, object{"labels": object{"add": []string{tag}}}},
+		"restored": {plain, mail.ToolRestore, object{
+			"before": object{"folder": "INBOX", "key": "1", "flags": []string{tag}}, "after": object{"folder": "INBOX", "key": "1", "flags": []string{}},
+		}},
+	} {
+		raw := mailOf(name+"@example.com", "hush body")
+		args := object{"account": "work", "message": ref(test.f.account.Deliver("INBOX", raw), name+"@example.com", raw)}
+		for key, value := range test.args {
+			args[key] = value
+		}
+
+		test.f.answer(test.f.call(test.tool, args), source.KindRefused, source.CodeRejected)
+	}
+	for _, f := range []*fixture{plain, prefixed} {
+		for _, at := range f.locations("INBOX") {
+			if at != "INBOX []" {
+				t.Errorf("a message is at %s, want it without keywords", at)
+			}
+		}
+	}
+}
+
 func TestStateReads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -29,6 +29,9 @@ func (s *session) restore(ctx context.Context, call source.Call, in restoreArgs)
 	if change.Check() != nil || slices.ContainsFunc(kept, func(f string) bool { return mailbox.HasFlag(change.Add, f) || mailbox.HasFlag(change.Remove, f) }) {
 		return s.source.refuse(source.CodeInvalidArgs, "the states differ in a flag that is not valid, or that no call sets")
 	}
+	if change.TagsAction() {
+		return s.source.tagged()
+	}
 	now, err := s.find(ctx, in.Message.at(in.After.Location))
 	if err != nil {
 		return s.failed(ctx, err, false)

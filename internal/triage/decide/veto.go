@@ -58,15 +58,9 @@ func (s *state) applyVetoes() {
 	}
 }
 
-// actionTag is the prefix of labels with which an owner requests actions on a
-// message. Triage neither reads nor sets them.
-const actionTag = "countersign_do_"
-
 // IsActionTag reports whether a label requests an action. Only people set such
 // labels.
-func IsActionTag(label string) bool {
-	return strings.HasPrefix(strings.ToLower(label), actionTag)
-}
+func IsActionTag(label string) bool { return mailbox.IsActionTag(label) }
 
 // ownLabel is the prefix of the labels that triage sets.
 const ownLabel = "countersign_"
