@@ -50,9 +50,12 @@ type Mailbox struct {
 	Path string `json:"path,omitzero"`
 	// From is the sender of drafts; empty means User if that is an address.
 	From string `json:"from,omitzero"`
-	// Addresses are further addresses of the owner, whose invitations are
-	// answered.
+	// Addresses are further addresses of the owner, for which invitations and
+	// mail in the owner's absence are answered.
 	Addresses []string `json:"addresses,omitempty"`
+	// TrustedHost is the authserv-id of the Authentication-Results that prove
+	// senders; empty means that only signatures do.
+	TrustedHost string `json:"trusted_host,omitzero"`
 	// LabelPrefix is added to every label.
 	LabelPrefix string `json:"label_prefix,omitzero"`
 	// Folders are the names of folders by use: archive, junk, drafts, trash,
@@ -98,7 +101,7 @@ func (a Mailbox) address() string {
 // Account returns the account. secret is its password or token, and guard
 // restricts the networks of its server.
 func (a Mailbox) Account(secret rest.Secret, guard safehttp.Guard) Account {
-	return Account{Open: a.opener(secret, guard), From: a.address(), Addresses: a.Addresses, LabelPrefix: a.LabelPrefix, Folders: a.Folders, Submitter: a.submitter(secret, guard)}
+	return Account{Open: a.opener(secret, guard), From: a.address(), Addresses: a.Addresses, TrustedHost: a.TrustedHost, LabelPrefix: a.LabelPrefix, Folders: a.Folders, Submitter: a.submitter(secret, guard)}
 }
 
 // opener returns a function that connects to the account.

@@ -57,14 +57,24 @@ const (
 	ToolSent = "message.sent"
 	// ToolRSVP answers the invitation in a message by mail.
 	ToolRSVP = "message.rsvp"
+	// ToolAway answers a message in its owner's absence, each sender once in a
+	// period.
+	ToolAway = "message.away"
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
 )
 
 // AlwaysPerson reports whether a person approves every call of a tool, whatever
-// policy allows: its effect leaves the mailbox and cannot be taken back.
-func AlwaysPerson(tool string) bool {
-	return tool == ToolUnsubscribe || tool == ToolSend || tool == ToolRSVP
+// policy allows: its effect leaves the mailbox and cannot be taken back. With fixed,
+// a grant approves calls as well if it fixes the arguments at these pointers.
+func AlwaysPerson(tool string) (always bool, fixed []string) {
+	switch tool {
+	case ToolUnsubscribe, ToolSend, ToolRSVP:
+		return true, nil
+	case ToolAway:
+		return true, []string{"/account", "/subject", "/text", "/since", "/until"}
+	}
+	return false, nil
 }
 
 //go:embed tools.json
@@ -94,9 +104,12 @@ type Account struct {
 	// From is the owner's address and the sender of drafts; empty omits the
 	// header From.
 	From string
-	// Addresses are further addresses of the owner, whose invitations are
-	// answered.
+	// Addresses are further addresses of the owner, for which invitations and
+	// mail in the owner's absence are answered.
 	Addresses []string
+	// TrustedHost is the authserv-id of the Authentication-Results that prove
+	// senders; empty means that only signatures do.
+	TrustedHost string
 	// LabelPrefix is added to every label.
 	LabelPrefix string
 	// Folders are the names of folders by use. They override those that the
@@ -144,6 +157,7 @@ func New(cfg Config) (*Source, error) {
 		ToolSend:        rest.WithArgs(s.send),
 		ToolSent:        rest.WithArgs(s.wasSent),
 		ToolRSVP:        rest.WithArgs(s.rsvp),
+		ToolAway:        rest.WithArgs(s.away),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
 	})
 	if err != nil {

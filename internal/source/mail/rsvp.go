@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/emersion/go-message"
 
-	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/invitation"
 	parsed "github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -39,16 +37,12 @@ func (s *Source) rsvp(ctx context.Context, call source.Call, in rsvpArgs) source
 			return *refused
 		}
 		m, at := parsed.Parse(raw), time.Now()
-		event, err := invitation.Read(raw, m, append(slices.Clone(on.Addresses), on.From), at)
+		event, err := invitation.Read(raw, m, on.own(), at)
 		if err != nil {
 			return s.refuse(source.CodeRejected, err.Error())
 		}
-		signed, err := authenticate.SenderSigned(ctx, raw, m, authenticate.Config{Resolver: s.resolver})
-		switch {
-		case err != nil:
-			return s.noKey()
-		case !signed:
-			return s.refuse(source.CodeRejected, "no valid DKIM signature of the organizer's domain covers the message")
+		if refused := on.proven(ctx, raw, m); refused != nil {
+			return *refused
 		}
 		reply, err := event.Reply(in.Answer, at)
 		if err != nil {

@@ -11,9 +11,12 @@ import (
 )
 
 // sentArgs are the arguments of ToolSent.
+// Those of ToolAway give recipient and period in place of the key.
 type sentArgs struct {
 	Account string
 	Key     string
+	To      string
+	Since   time.Time
 }
 
 // send sends a mail.
@@ -80,7 +83,11 @@ func (s *Source) wasSent(ctx context.Context, _ source.Call, in sentArgs) source
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		folder, err := on.folder(ctx, mailbox.UseSent)
 		if err == nil {
-			_, err = on.writer.Locate(ctx, folder, draftID(in.Key, in.Account, on.From))
+			id := draftID(in.Key, in.Account, on.From)
+			if in.Key == "" {
+				id = awayID(in.Account, in.To, in.Since, on.From)
+			}
+			_, err = on.writer.Locate(ctx, folder, id)
 		}
 		switch {
 		case err == nil:

@@ -47,7 +47,8 @@ const (
 	LayerToken = "token_scope"
 	// LayerQuarantine narrows: the tool is new and not accepted yet.
 	LayerQuarantine = "quarantine"
-	// LayerPerson narrows: the tool never runs without a person's approval.
+	// LayerPerson narrows: the tool never runs without a person's approval, of the
+	// call or, for some tools, by a grant.
 	LayerPerson = "always_person"
 	// LayerGrant is last and the only layer that loosens: it allows an action
 	// that would need approval, because a person approved it in advance.
@@ -86,8 +87,9 @@ type Input struct {
 	Danger envelope.Mode
 	// AskedApproval is set if the agent requests a person's approval.
 	AskedApproval bool
-	// Person is set if a person must approve every call of the tool.
-	Person bool
+	// Person is set if a person must approve every call of the tool, and
+	// PersonGrants if a grant of a person is such an approval.
+	Person, PersonGrants bool
 	// Drifted is set if the tool differs from its accepted definition.
 	Drifted bool
 	// Trust bounds the risk that may run without a person; empty means no bound.

@@ -75,11 +75,18 @@ var layers = [...]layer{
 		}},
 	{LayerPerson, narrowing, "the tool, which never runs without a person", "the source", "a tool whose every call a person approves, such as one that sends mail: requires approval",
 		func(all []answer, in *Input) []answer {
-			return when(all, in.Person, LayerPerson, envelope.ModeRequireApproval, "a person approves every call of this tool")
+			detail := "a person approves every call of this tool"
+			if in.PersonGrants {
+				detail = personGrants
+			}
+			return when(all, in.Person, LayerPerson, envelope.ModeRequireApproval, detail)
 		}},
 	{LayerGrant, loosening, "a grant", "grants", "an approval in advance: allowed where approval would be required",
 		grant},
 }
+
+// personGrants is the detail of LayerPerson for tools that a grant may approve.
+const personGrants = "a person approves every call of this tool, each or by a grant"
 
 // answer is an answer of a layer.
 type answer struct {
@@ -179,8 +186,8 @@ func grant(all []answer, in *Input) []answer {
 
 // loosen sets the step of a grant for the mode of the other layers. A grant
 // loosens only require_approval, and only if no person must review this very
-// call: because the agent requested it, because the tool never runs without one,
-// because the definition is not the accepted one, or because more than one
+// call: because the agent requested it, because the tool never runs without one (and a
+// grant is none), because the definition is not the accepted one, or because more than one
 // approval is needed.
 func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 	asks := func(layer string) bool {
@@ -191,7 +198,7 @@ func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 		step.Detail = "holds, and changes nothing"
 	case asks(LayerAsked):
 		step.Detail = "not asked, since the agent asked for a person"
-	case asks(LayerPerson):
+	case slices.ContainsFunc(answers, func(a answer) bool { return a.Layer == LayerPerson && a.Said != "" && a.Detail != personGrants }):
 		step.Detail = "not asked, since a person approves every call of this tool"
 	case asks(LayerDrift):
 		step.Detail = "not asked, since the definition is not the accepted one"

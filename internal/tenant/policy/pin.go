@@ -86,6 +86,22 @@ func (p Pins) Hold(args json.RawMessage) bool {
 	})
 }
 
+// Fix reports whether the pins set the values at all of the pointers.
+func (p Pins) Fix(pointers ...string) bool {
+	return !slices.ContainsFunc(pointers, func(pointer string) bool {
+		path, ok := jsonref.ParsePointer(pointer)
+		return !ok || !slices.ContainsFunc(p.all, func(one pin) bool {
+			if len(one.path) > len(path) || !slices.Equal(one.path, path[:len(one.path)]) {
+				return false
+			}
+			_, found := path[len(one.path):].Find(one.value)
+			return found && !slices.ContainsFunc(p.loose, func(loose jsonref.Pointer) bool {
+				return len(loose) > 0 && len(loose) <= len(path) && slices.Equal(loose, path[:len(loose)])
+			})
+		})
+	})
+}
+
 func orEmpty(args json.RawMessage) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")

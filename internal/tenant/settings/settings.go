@@ -83,13 +83,15 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		Risk:          t.Risk,
 		Danger:        s.danger,
 		AskedApproval: p.AskedApproval,
-		Person:        s.alwaysPerson(t.Key),
 		Drifted:       t.Drifted() && !movedDelivery(t, p.Automation),
 		Listed:        p.Listed,
 		Everybody:     s.layers.everybody,
 		Tools:         p.Tools,
 		Quarantined:   t.Quarantined,
 	}
+	var fixed []string
+	in.Person, fixed = s.alwaysPerson(t.Key)
+	in.PersonGrants = len(fixed) > 0
 	// A message of a subscription is written by Countersign: it has no employee,
 	// and no agent chose its arguments.
 	_, delivery := Delivery(p.Automation)
@@ -104,7 +106,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		in.Session = session.at(p.Now)
 	}
 	if !p.AnyArgs && !delivery {
-		s.decideArgs(t, &p, &in)
+		s.decideArgs(t, &p, &in, fixed)
 	}
 	if p.Automation == ReturnAutomation {
 		in.Grant, in.Quorum = policy.GrantFound{ID: ReturnAutomation}, 0
@@ -113,13 +115,13 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 }
 
 // decideArgs adds the inputs that depend on the arguments, if the tenant has
-// any.
-func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
+// any. Only grants that fix the arguments at the pointers count.
+func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input, fixed []string) {
 	if !s.layers.arguments.Empty() {
 		in.Matches = s.matches(t, p)
 	}
 	for _, g := range s.layers.grants[t.Key] {
-		if g.covers(t, p) {
+		if g.covers(t, p) && g.pins.Fix(fixed...) {
 			in.Grant = policy.GrantFound{ID: g.ID.String(), Version: versionText(g.Version)}
 			in.Quorum = s.Review(t, p.Risk).Approvals
 			return
@@ -248,13 +250,14 @@ func DeliveryTools(kind string) []string {
 }
 
 // alwaysPerson reports whether a person approves every call of a tool, whatever
-// the tenant allows.
-func (s *Settings) alwaysPerson(tool policy.Key) bool {
-	if !mail.AlwaysPerson(tool.Action) {
-		return false
+// the tenant allows, and the pointers to the arguments that a grant has to fix in
+// place of the person.
+func (s *Settings) alwaysPerson(tool policy.Key) (always bool, fixed []string) {
+	always, fixed = mail.AlwaysPerson(tool.Action)
+	if of, known := s.Source(tool.Source); always && known && of.Kind != catalog.KindMail {
+		return false, nil
 	}
-	of, known := s.Source(tool.Source)
-	return !known || of.Kind == catalog.KindMail
+	return always, fixed
 }
 
 // movedDelivery reports whether a message of a subscription goes to a source
