@@ -2,14 +2,18 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -124,7 +128,7 @@ func TestNoPolicyReplacesThePerson(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, tool := range []string{mail.ToolUnsubscribe, mail.ToolRSVP, mail.ToolArchive} {
+		for _, tool := range []string{mail.ToolUnsubscribe, mail.ToolRSVP, mail.ToolAway, mail.ToolArchive} {
 			found, _ := s.Tool(policy.Key{Source: "mailbox", Action: tool})
 			g := settings.Grant{Tool: found.Key, Digest: found.Binding, Loose: []string{""}, By: "ada"}
 			if _, err := settings.PutGrant(ctx, tx, f.tenant, g); err != nil {
@@ -134,10 +138,72 @@ func TestNoPolicyReplacesThePerson(t *testing.T) {
 		return nil
 	})
 
-	args := map[string]map[string]any{mail.ToolRSVP: {"answer": "accepted"}}
-	for tool, want := range map[string]envelope.Phase{mail.ToolUnsubscribe: envelope.PhasePending, mail.ToolRSVP: envelope.PhasePending, mail.ToolArchive: envelope.PhaseApproved} {
+	args := map[string]map[string]any{mail.ToolRSVP: {"answer": "accepted"}, mail.ToolAway: absence(nil)}
+	for tool, want := range map[string]envelope.Phase{mail.ToolAway: envelope.PhasePending, mail.ToolUnsubscribe: envelope.PhasePending, mail.ToolRSVP: envelope.PhasePending, mail.ToolArchive: envelope.PhaseApproved} {
 		if got := f.view(f.propose(tool, args[tool])).Phase; got != want {
 			t.Errorf("%s is %s, want %s", tool, got, want)
 		}
+	}
+}
+
+// absence returns arguments of an answer in its owner's absence, with changes.
+func absence(changes map[string]any) map[string]any {
+	args := map[string]any{"to": "bob@example.com", "subject": "Away", "text": "Back on Monday", "since": "2026-01-01T00:00:00Z", "until": "2026-01-08T00:00:00Z"}
+	maps.Copy(args, changes)
+	return args
+}
+
+// TestAGrantApprovesAnswersInAbsence grants one text for one period: no other text and
+// no other period runs without a person, nobody on the do-not-contact list gets one, and
+// none runs after the grant is revoked, though every mode allows it.
+func TestAGrantApprovesAnswersInAbsence(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	f.mode("*", envelope.ModeAllow)
+	var id uuid.UUID
+	f.configure(func(ctx context.Context, tx pgx.Tx) error {
+		s, err := settings.NewCache().Current(ctx, tx, f.tenant)
+		if err != nil {
+			return err
+		}
+		found, _ := s.Tool(policy.Key{Source: "mailbox", Action: mail.ToolAway})
+		pins := map[string]json.RawMessage{"/account": json.RawMessage(`"home"`)}
+		for _, name := range []string{"subject", "text", "since", "until"} {
+			if pins["/"+name], err = json.Marshal(absence(nil)[name]); err != nil {
+				return err
+			}
+		}
+		g := settings.Grant{Tool: found.Key, Digest: found.Binding, By: "ada"}
+		if g.Pins, g.Loose, err = policy.Only(pins, "/to", "/message"); err != nil {
+			return err
+		}
+		if id, err = settings.PutGrant(ctx, tx, f.tenant, g); err != nil {
+			return err
+		}
+		_, err = contact.PutEntries(ctx, tx, f.tenant, []contact.Entry{{Value: "eve@example.com"}}, "ada")
+		return err
+	})
+	phase := func(changes map[string]any) envelope.Phase {
+		return f.view(f.propose(mail.ToolAway, absence(changes))).Phase
+	}
+
+	for name, test := range map[string]struct {
+		changes map[string]any
+		want    envelope.Phase
+	}{
+		"granted":                {nil, envelope.PhaseApproved},
+		"another recipient":      {map[string]any{"to": "cy@example.com"}, envelope.PhaseApproved},
+		"another text":           {map[string]any{"text": "Send money"}, envelope.PhasePending},
+		"another subject":        {map[string]any{"subject": "Hello"}, envelope.PhasePending},
+		"another end":            {map[string]any{"until": "2026-02-08T00:00:00Z"}, envelope.PhasePending},
+		"on do-not-contact list": {map[string]any{"to": "eve@example.com"}, envelope.PhaseDenied},
+	} {
+		if got := phase(test.changes); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	f.configure(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, f.tenant, id, "ada") })
+	if got := phase(nil); got != envelope.PhasePending {
+		t.Errorf("revoked: %s, want pending", got)
 	}
 }

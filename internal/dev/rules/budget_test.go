@@ -22,8 +22,8 @@ func areas() []area {
 	return []area{
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21900},
 		{"tenants", []string{"internal/tenant"}, 15400},
-		{"sources", []string{"internal/source", "internal/connection"}, 11100},
-		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38040},
+		{"sources", []string{"internal/source", "internal/connection"}, 11220},
+		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38140},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26000},
 		{"the command line", []string{"internal/cli"}, 13000},
 		{"the page", []string{"web"}, 12100},

@@ -89,7 +89,7 @@ func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	switch tool {
 	case mail.ToolDraft:
 		effect = envelope.EffectKeyed
-	case mail.ToolUnsubscribe, mail.ToolSend, mail.ToolRSVP:
+	case mail.ToolUnsubscribe, mail.ToolSend, mail.ToolRSVP, mail.ToolAway:
 		effect = envelope.EffectOnce
 	}
 	out := f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n, Unsure: n > 1})

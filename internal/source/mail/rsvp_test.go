@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/emersion/go-message"
-	"github.com/emersion/go-msgauth/dkim"
 
 	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -29,16 +28,7 @@ func invited(t *testing.T, to, signer string, changes ...string) []byte {
 		"MIME-Version: 1.0\nContent-Type: text/calendar; method=REQUEST; charset=utf-8\n\n" +
 		"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nMETHOD:REQUEST\nBEGIN:VEVENT\nUID:4@example.com\nSEQUENCE:2\nDTSTART:" +
 		time.Now().Add(48*time.Hour).UTC().Format("20060102T150405Z") + "\nORGANIZER;CN=Bob:mailto:bob@example.com\nATTENDEE;CN=Ada;RSVP=TRUE:mailto:" + to + "\nEND:VEVENT\nEND:VCALENDAR\n")
-	text = strings.ReplaceAll(text, "\n", "\r\n")
-	if signer == "" {
-		return []byte(text)
-	}
-	var out bytes.Buffer
-	err := dkim.Sign(&out, strings.NewReader(text), &dkim.SignOptions{Domain: signer, Selector: "s1", Signer: signingKey(signer), HeaderKeys: []string{"From", "Subject", "Content-Type"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return signed(t, strings.ReplaceAll(text, "\n", "\r\n"), signer)
 }
 
 func withKeys(domains ...string) func(*mail.Config) {

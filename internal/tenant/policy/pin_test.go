@@ -12,6 +12,39 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
+// TestPinsFix checks which arguments a grant sets.
+func TestPinsFix(t *testing.T) {
+	t.Parallel()
+	values := map[string]json.RawMessage{"/account": json.RawMessage(`"work"`), "/text": json.RawMessage(`""`), "/in/a": json.RawMessage(`1`)}
+	for name, test := range map[string]struct {
+		loose    []string
+		pointers []string
+		want     bool
+	}{
+		"nothing asked":            {want: true},
+		"held":                     {pointers: []string{"/account", "/text"}, want: true},
+		"held, others loose":       {loose: []string{"/to"}, pointers: []string{"/account", "/text", "/in/a"}, want: true},
+		"held, all others loose":   {loose: []string{policy.Everything}, pointers: []string{"/account", "/text"}, want: true},
+		"absent":                   {pointers: []string{"/account", "/subject"}},
+		"absent, all others loose": {loose: []string{policy.Everything}, pointers: []string{"/subject"}},
+		"loose":                    {loose: []string{"/text"}, pointers: []string{"/text"}},
+		"inside of a loose one":    {loose: []string{"/in"}, pointers: []string{"/in/a"}},
+		"no pointer":               {pointers: []string{"account"}},
+	} {
+		held, loose, err := policy.Only(values, test.loose...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		pins, err := policy.ParsePins(held, loose)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := pins.Fix(test.pointers...); got != test.want {
+			t.Errorf("%s: Fix(%q) = %t, want %t", name, test.pointers, got, test.want)
+		}
+	}
+}
+
 func TestPins(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
