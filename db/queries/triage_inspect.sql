@@ -1,5 +1,17 @@
 -- Data of triage that people read and set over the API.
 
+-- name: MailActionArgs :many
+-- The tool and the arguments, before all edits, of an action that triage proposed
+-- or that is for a mailbox.
+SELECT
+    coalesce(p.envelope #>> '{tool,name}', a.tool_name)::text AS tool, coalesce(p.envelope -> 'args', v.proposed_args, a.args)::jsonb AS args,
+    (p.proposal_id IS NOT NULL)::boolean AS own
+FROM actions a
+JOIN sources s ON s.tenant_id = a.tenant_id AND s.source_id = a.source_id
+LEFT JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'
+LEFT JOIN approvals v ON v.tenant_id = a.tenant_id AND v.action_id = a.action_id
+WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id::uuid AND (p.proposal_id IS NOT NULL OR s.kind = 'mail');
+
 -- name: TriageActionMail :many
 -- The messages that actions of triage are about.
 SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort,
@@ -105,13 +117,6 @@ JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[])
 ORDER BY m.received_at DESC, m.message_id DESC;
-
--- name: TriageProposalArgs :many
--- The tool and the arguments of the proposal that an action was made of.
-SELECT (p.envelope #>> '{tool,name}')::text AS tool, (p.envelope -> 'args')::jsonb AS args
-FROM triage_proposals p
-JOIN actions a ON a.tenant_id = p.tenant_id AND a.external_id = p.external_id
-WHERE p.tenant_id = @tenant_id AND a.action_id = @action_id::uuid AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%';
 
 -- name: TriageProposalList :many
 -- The proposals about a message, with their outcomes: the action, or the reason

@@ -13,8 +13,53 @@ import (
 	"github.com/google/uuid"
 )
 
-const triageActionMail = `-- name: TriageActionMail :many
+const mailActionArgs = `-- name: MailActionArgs :many
 
+SELECT
+    coalesce(p.envelope #>> '{tool,name}', a.tool_name)::text AS tool, coalesce(p.envelope -> 'args', v.proposed_args, a.args)::jsonb AS args,
+    (p.proposal_id IS NOT NULL)::boolean AS own
+FROM actions a
+JOIN sources s ON s.tenant_id = a.tenant_id AND s.source_id = a.source_id
+LEFT JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'
+LEFT JOIN approvals v ON v.tenant_id = a.tenant_id AND v.action_id = a.action_id
+WHERE a.tenant_id = $1 AND a.action_id = $2::uuid AND (p.proposal_id IS NOT NULL OR s.kind = 'mail')
+`
+
+type MailActionArgsParams struct {
+	TenantID envelope.TenantID
+	ActionID uuid.UUID
+}
+
+type MailActionArgsRow struct {
+	Tool string
+	Args []byte
+	Own  bool
+}
+
+// Data of triage that people read and set over the API.
+// The tool and the arguments, before all edits, of an action that triage proposed
+// or that is for a mailbox.
+func (q *Queries) MailActionArgs(ctx context.Context, db DBTX, arg *MailActionArgsParams) ([]MailActionArgsRow, error) {
+	rows, err := db.Query(ctx, mailActionArgs, arg.TenantID, arg.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MailActionArgsRow{}
+	for rows.Next() {
+		var i MailActionArgsRow
+		if err := rows.Scan(&i.Tool, &i.Args, &i.Own); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageActionMail = `-- name: TriageActionMail :many
 SELECT a.action_id, m.message_id, c.name AS account, m.sender, m.sender_name, m.subject, m.received_at, coalesce(d.cohort, '')::text AS cohort,
     d.decision, d.signals
 FROM actions a
@@ -43,7 +88,6 @@ type TriageActionMailRow struct {
 	Signals    []byte
 }
 
-// Data of triage that people read and set over the API.
 // The messages that actions of triage are about.
 func (q *Queries) TriageActionMail(ctx context.Context, db DBTX, arg *TriageActionMailParams) ([]TriageActionMailRow, error) {
 	rows, err := db.Query(ctx, triageActionMail, arg.TenantID, arg.ActionIds)
@@ -627,44 +671,6 @@ func (q *Queries) TriagePreviewList(ctx context.Context, db DBTX, arg *TriagePre
 			&i.Facts,
 			&i.Copies,
 		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const triageProposalArgs = `-- name: TriageProposalArgs :many
-SELECT (p.envelope #>> '{tool,name}')::text AS tool, (p.envelope -> 'args')::jsonb AS args
-FROM triage_proposals p
-JOIN actions a ON a.tenant_id = p.tenant_id AND a.external_id = p.external_id
-WHERE p.tenant_id = $1 AND a.action_id = $2::uuid AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'
-`
-
-type TriageProposalArgsParams struct {
-	TenantID envelope.TenantID
-	ActionID uuid.UUID
-}
-
-type TriageProposalArgsRow struct {
-	Tool string
-	Args []byte
-}
-
-// The tool and the arguments of the proposal that an action was made of.
-func (q *Queries) TriageProposalArgs(ctx context.Context, db DBTX, arg *TriageProposalArgsParams) ([]TriageProposalArgsRow, error) {
-	rows, err := db.Query(ctx, triageProposalArgs, arg.TenantID, arg.ActionID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []TriageProposalArgsRow{}
-	for rows.Next() {
-		var i TriageProposalArgsRow
-		if err := rows.Scan(&i.Tool, &i.Args); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

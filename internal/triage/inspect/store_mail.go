@@ -53,11 +53,12 @@ func beginning(text string) string {
 }
 
 // CheckEdit checks arguments that a person wrote in place of those of an action, if
-// triage proposed it. The error is an *envelope.InvalidError.
+// triage proposed it or its source is a mailbox. The error is an
+// *envelope.InvalidError.
 func CheckEdit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error {
-	rows, err := dbsqlc.New().TriageProposalArgs(ctx, tx, &dbsqlc.TriageProposalArgsParams{TenantID: tenant, ActionID: uuid.UUID(action)})
+	rows, err := dbsqlc.New().MailActionArgs(ctx, tx, &dbsqlc.MailActionArgsParams{TenantID: tenant, ActionID: uuid.UUID(action)})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	return plan.CheckEdit(plan.Tool(rows[0].Tool), rows[0].Args, args)
+	return plan.CheckEdit(plan.Edited{Tool: plan.Tool(rows[0].Tool), Proposed: rows[0].Args, Now: args, Own: rows[0].Own})
 }
