@@ -401,19 +401,20 @@ RETURNING external_id, envelope;
 
 -- name: TriageProposalsWithdraw :exec
 -- Requests that workers withdraw waiting proposals about messages that were
--- moved or flagged by their owner, or of which a copy allows less. A draft is
--- kept: it answers the message in any folder.
+-- moved or flagged by their owner, or of which a copy allows less. A draft or a
+-- mail is kept: it answers the message in any folder.
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft';
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send');
 
 -- name: TriageProposalsWithdrawGone :exec
--- Requests the withdrawal of proposals that expect a message in a folder where it
--- is no more, in whichever other folders it is.
+-- Requests the withdrawal of proposals about a message in a folder where it is no
+-- more, in whichever other folders it is. A tool that changes nothing in the
+-- mailbox expects no state: its message was seen in that folder.
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
-    AND p.envelope #>> '{args,expected,folder}' = @folder::text
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
+    AND coalesce(p.envelope #>> '{args,expected,folder}', p.envelope #>> '{args,message,folder}') = @folder::text
     AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = @folder::text);
 
 -- name: TriageProposalsInsert :many

@@ -1407,7 +1407,7 @@ func (q *Queries) TriageProposalsRepeat(ctx context.Context, db DBTX, arg *Triag
 const triageProposalsWithdraw = `-- name: TriageProposalsWithdraw :exec
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
 `
 
 type TriageProposalsWithdrawParams struct {
@@ -1416,8 +1416,8 @@ type TriageProposalsWithdrawParams struct {
 }
 
 // Requests that workers withdraw waiting proposals about messages that were
-// moved or flagged by their owner, or of which a copy allows less. A draft is
-// kept: it answers the message in any folder.
+// moved or flagged by their owner, or of which a copy allows less. A draft or a
+// mail is kept: it answers the message in any folder.
 func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawParams) error {
 	_, err := db.Exec(ctx, triageProposalsWithdraw, arg.TenantID, arg.MessageIds)
 	return err
@@ -1426,8 +1426,8 @@ func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *Tri
 const triageProposalsWithdrawGone = `-- name: TriageProposalsWithdrawGone :exec
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
-    AND p.envelope #>> '{args,expected,folder}' = $3::text
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
+    AND coalesce(p.envelope #>> '{args,expected,folder}', p.envelope #>> '{args,message,folder}') = $3::text
     AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = $3::text)
 `
 
@@ -1437,8 +1437,9 @@ type TriageProposalsWithdrawGoneParams struct {
 	Folder     string
 }
 
-// Requests the withdrawal of proposals that expect a message in a folder where it
-// is no more, in whichever other folders it is.
+// Requests the withdrawal of proposals about a message in a folder where it is no
+// more, in whichever other folders it is. A tool that changes nothing in the
+// mailbox expects no state: its message was seen in that folder.
 func (q *Queries) TriageProposalsWithdrawGone(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawGoneParams) error {
 	_, err := db.Exec(ctx, triageProposalsWithdrawGone, arg.TenantID, arg.MessageIds, arg.Folder)
 	return err

@@ -527,3 +527,55 @@ func TestProposalsAboutTouchedMailAreWithdrawn(t *testing.T) {
 		}
 	}
 }
+
+// TestProposalsOfEveryToolAreWithdrawn has proposals of the tools of mailboxes about
+// one message, which its owner then changes. Those that change the mailbox or follow
+// from the message where it was are withdrawn; an answer is not.
+func TestProposalsOfEveryToolAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	for kind, open := range ownersMailboxes() {
+		for name, touch := range map[string]func(m ownersMailbox){
+			"flagged":                      func(m ownersMailbox) { m.flag(mailbox.FlagFlagged) },
+			"answered":                     func(m ownersMailbox) { m.flag(mailbox.FlagAnswered) },
+			"read":                         func(m ownersMailbox) { m.flag(mailbox.FlagSeen) },
+			"moved":                        func(m ownersMailbox) { m.move("Archive") },
+			"moved to a folder read first": func(m ownersMailbox) { m.move("Projects") },
+			"deleted":                      func(m ownersMailbox) { m.expunge() },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				m := open(t)
+				m.put("work", func(a *account.Account) { a.Connection.Folders = []string{"Projects", "INBOX"} })
+				m.known()
+				m.deliver(newsletter("n@x").raw())
+				m.once()
+				m.exec("ALTER TABLE triage_proposals DROP CONSTRAINT triage_proposals_origin_check") // triage does not propose all of these
+				want := make(map[string]bool)
+				for tool, of := range map[string]struct{ action, args string }{
+					"message.trash":       {"trash", `{"account":"work","message":{"folder":"INBOX"},"expected":{"folder":"INBOX"}}`},
+					"message.snooze":      {"snooze", `{"account":"work","message":{"folder":"INBOX"},"expected":{"folder":"INBOX"},"until":"2026-11-02T06:00:00Z"}`},
+					"message.unsubscribe": {"unsubscribe", `{"account":"work","message":{"folder":"INBOX"}}`},
+					"message.rsvp":        {"rsvp", `{"account":"work","message":{"folder":"INBOX"},"answer":"accepted"}`},
+					"message.draft":       {"draft", `{"account":"work","to":["bob@example.org"]}`},
+					"message.send":        {"send", `{"account":"work","to":["bob@example.org"]}`},
+				} {
+					m.exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope, proposal_id)
+						SELECT tenant_id, x.id, account_id, message_id, $1, '[{"pointer":"/account","value":"work","origin":"config"}]',
+							jsonb_build_object('type', 'mcp.exec', 'external_id', x.id, 'tool', jsonb_build_object('source', 'mail', 'name', $2::text), 'args', $3::jsonb), $4::uuid
+						FROM triage_messages, (SELECT 'triage:' || encode(sha256(convert_to($2::text, 'UTF8')), 'hex') AS id) x WHERE header_id = 'n@x'`,
+						of.action, tool, of.args, uuid.Must(uuid.NewV7()))
+					want[of.action] = name != "read" && of.action != "draft" && of.action != "send"
+				}
+
+				touch(m)
+				m.once()
+
+				for action, withdrawn := range want {
+					if got := one[bool](m.fixture, "SELECT withdraw_at IS NOT NULL FROM triage_proposals WHERE action = $1", action); got != withdrawn {
+						t.Errorf("%s: withdrawn %t, want %t", action, got, withdrawn)
+					}
+				}
+			})
+		}
+	}
+}

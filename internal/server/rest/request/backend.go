@@ -74,7 +74,7 @@ type Backend struct {
 	// access.ReadsMail may be shown them.
 	Mail func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) (map[envelope.ActionID]*wire.ActionMail, error)
 	// CheckEdit checks arguments that a person wrote in place of those of an action,
-	// if triage proposed it.
+	// if triage proposed it or its source is a mailbox.
 	CheckEdit func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.

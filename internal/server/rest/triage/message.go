@@ -28,7 +28,7 @@ func ActionMail(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action
 }
 
 // CheckEdit checks arguments that a person wrote in place of those of an action,
-// if triage proposed it.
+// if triage proposed it or its source is a mailbox.
 func CheckEdit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, args json.RawMessage) error {
 	return inspect.CheckEdit(ctx, tx, tenant, action, args)
 }
