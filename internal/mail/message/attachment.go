@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // attachments lists the parts that are not text of the message.
 func (m *Message) attachments(leaves []leaf, shown []int) {
-	next := 0
+	next, several := 0, false
 	for i := range leaves {
 		l := &leaves[i]
 		if next < len(shown) && shown[next] == i {
@@ -18,6 +19,10 @@ func (m *Message) attachments(leaves []leaf, shown []int) {
 		}
 		if l.method != "" && m.Calendar == "" {
 			m.Calendar = l.method
+		}
+		several = several || !l.event.IsZero() && !m.Event.IsZero() && l.event != m.Event
+		if !l.event.IsZero() {
+			m.Event = l.event
 		}
 		if l.text() && !l.attached() {
 			continue // the alternative that is not shown
@@ -32,6 +37,9 @@ func (m *Message) attachments(leaves []leaf, shown []int) {
 		if l.size > maxOpened {
 			m.note("limit", "attachment", 1, 0)
 		}
+	}
+	if several || m.Calendar == "CANCEL" {
+		m.Event = time.Time{}
 	}
 }
 
@@ -52,6 +60,7 @@ func (l *leaf) inspect() {
 		if method := calendarMethod(l.content); method != "" {
 			l.method = method
 		}
+		l.event = calendarEvent(l.content)
 	}
 	if !l.text() {
 		l.content = nil
@@ -153,6 +162,37 @@ func calendarMethod(content []byte) string {
 		}
 	}
 	return ""
+}
+
+// calendarEvent returns the day of the only event of an iCalendar object, at
+// midnight UTC; zero if it has none, more than one, or a repeated or cancelled
+// one.
+func calendarEvent(content []byte) (day time.Time) {
+	const most = 5000
+	starts, inside := 0, false
+	for n := 0; len(content) > 0; n++ {
+		if n == most {
+			return time.Time{}
+		}
+		var line []byte
+		line, content = cutLine(content)
+		name, value, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(string(line))), ":")
+		name, _, _ = strings.Cut(name, ";")
+		switch {
+		case value == "VEVENT":
+			inside = name == "BEGIN"
+		case !inside:
+		case name == "RRULE", name == "RDATE", name == "STATUS" && value == "CANCELLED":
+			return time.Time{}
+		case name == "DTSTART":
+			starts++
+			day, _ = time.Parse("20060102", cutTo(value, 8)) // zero if it is invalid
+		}
+	}
+	if starts != 1 {
+		return time.Time{}
+	}
+	return day
 }
 
 // methodName returns a method in upper case, or "" if it is invalid.

@@ -53,6 +53,9 @@ type Message struct {
 	Attachments []Attachment
 	// Calendar is the METHOD of an iCalendar part, such as REQUEST, or "".
 	Calendar string
+	// Event is the day of the only event of the iCalendar parts, at midnight UTC;
+	// zero if there is none, more than one, a repeated or a cancelled one.
+	Event time.Time
 	// Invisible counts the removed invisible characters by kind.
 	Invisible Invisible
 

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"slices"
 	"strings"
+	"time"
 
 	gomessage "github.com/emersion/go-message"
 	"github.com/emersion/go-message/textproto"
@@ -39,8 +40,9 @@ type leaf struct {
 	unicode bool
 	// related reports whether a text refers to the part by its Content-ID.
 	related bool
-	// detected, encrypted and method describe an attachment.
+	// detected, encrypted, method and event describe an attachment.
 	detected, method string
+	event            time.Time
 	encrypted        bool
 }
 

@@ -975,7 +975,7 @@ SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
     coalesce(d.judged, '{}')::text[] AS judged, m.undone,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
-        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
+        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine', 'trash')
     ) END::text[] AS moved
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
@@ -1031,7 +1031,7 @@ const triageMessagesLeft = `-- name: TriageMessagesLeft :many
 UPDATE triage_messages m
 SET left_at = now(), touched_at = CASE WHEN EXISTS (
         SELECT 1 FROM triage_proposals p
-        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
+        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine', 'trash', 'snooze')
     ) THEN m.touched_at ELSE coalesce(m.touched_at, now()) END
 WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[]) AND m.left_at IS NULL
     AND NOT EXISTS (

@@ -105,7 +105,10 @@ func (s *state) candidates() []Action {
 		all = append(all, Draft)
 	}
 	if d.Bucket == Archived || s.row.bucket == Archived && len(d.Vetoes) > 0 {
-		all = append(all, Archive)
+		all = append(all, s.away())
+	}
+	if s.unsubscribes() {
+		all = append(all, Unsubscribe)
 	}
 	if s.facts.Signals.Phishing && s.facts.Settings.Quarantine {
 		all = append(all, Quarantine)

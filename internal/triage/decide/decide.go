@@ -8,6 +8,8 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
@@ -50,6 +52,8 @@ type Facts struct {
 	// was never decided.
 	Amends  Bucket
 	Earlier Earlier
+	// Return is the time of ReturnOf for the event of the message.
+	Return time.Time
 	// Built reports whether the message was put together from fields, since its
 	// account does not return the original.
 	Built bool
@@ -87,6 +91,10 @@ type Settings struct {
 	ObserveOnly bool `json:"observe_only,omitempty"`
 	// Quarantine proposes moving phishing to the junk folder.
 	Quarantine bool `json:"quarantine,omitempty"`
+	// Snooze snoozes a message about an event in place of archiving it, and Trash
+	// moves bulk mail of a muted sender to the trash in its place.
+	Snooze bool `json:"snooze,omitempty"`
+	Trash  bool `json:"trash,omitempty"`
 	// Confident is the confidence below which a level is lowered, Unsure that
 	// below which the owner is asked instead. 0 means 0.7 and 0.5.
 	Confident float64 `json:"confident,omitempty"`
@@ -176,6 +184,10 @@ type state struct {
 	// reason if its text prevents that.
 	moves bool
 	kept  string
+	// header holds the facts of the header. clear reports whether it permits a
+	// move, whatever the level, and no text vetoes one.
+	header HeaderFacts
+	clear  bool
 }
 
 func (s *state) step(rule, from, to, because string) {

@@ -74,7 +74,8 @@ func actions() []actionRow {
 		{action: Archive, tool: "message.archive", propose: L2, alone: L4, moves: true},
 		{action: Snooze, tool: "message.snooze", propose: L2, alone: L4, moves: true},
 		{action: Draft, tool: "message.draft", propose: L2, alone: L4},
-		{action: Trash, tool: "message.trash", propose: L2, alone: L5, moves: true},
+		// Below, the same message is archived.
+		{action: Trash, tool: "message.trash", propose: L5, alone: L5, moves: true},
 		// Quarantine is for phishing, which has no level above L1.
 		{action: Quarantine, tool: "message.move", propose: L1, alone: never},
 		{action: Send, tool: "message.send", propose: L2, alone: never},

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
@@ -23,6 +24,9 @@ type HeaderFacts struct {
 	// Addressed reports whether the message is addressed to its owner in
 	// particular.
 	Addressed bool
+	// Muted reports whether its owner muted the sender. OneClick reports whether
+	// the subscription can be ended by RFC 8058, with a signature that covers it.
+	Muted, OneClick bool
 	// Level is the level allowed by the header alone.
 	Level Level
 }
@@ -30,7 +34,47 @@ type HeaderFacts struct {
 // Allow returns whether the header of a message, its history and authentication
 // permit a move. It receives no text.
 func Allow(h HeaderFacts) Move {
-	return Move((h.Alike || h.Machine) && h.Known && h.Proven && !h.Against && !h.Addressed && h.Level >= rowOf(Archive).alone)
+	return Move(clears(h) && h.Level >= rowOf(Archive).alone)
+}
+
+// clears reports whether a header permits a move at a sufficient level.
+func clears(h HeaderFacts) bool {
+	return (h.Alike || h.Machine) && h.Known && h.Proven && !h.Against && !h.Addressed
+}
+
+// ReturnOf returns the time at which a message about an event would return if it
+// were snoozed now: the morning of the day before. It is zero if that is less than
+// a day or more than 300 days away.
+func ReturnOf(event, now time.Time) time.Time {
+	const day = 24 * time.Hour
+	if event.IsZero() {
+		return time.Time{}
+	}
+	at := event.UTC().Truncate(day).Add(6*time.Hour - day)
+	if wait := at.Sub(now); wait < day || wait > 300*day {
+		return time.Time{}
+	}
+	return at
+}
+
+// away returns the action that takes the message out of the inbox. What replaces
+// the archive needs a header that permits a move and the owner's setting: no text
+// leads to it.
+func (s *state) away() Action {
+	switch f := s.facts; {
+	case !s.clear:
+	case f.Settings.Snooze && !f.Return.IsZero():
+		return Snooze
+	case f.Settings.Trash && s.header.Alike && s.header.Muted && s.decision.Allowed >= rowOf(Trash).propose:
+		return Trash
+	}
+	return Archive
+}
+
+// unsubscribes reports whether the owner may want to end the subscription. No text
+// leads to it; flags prevent it.
+func (s *state) unsubscribes() bool {
+	return clears(s.header) && s.header.Alike && s.header.Muted && s.header.OneClick && !s.facts.Signals.Suspicious
 }
 
 // Text holds the facts about a message's text that veto a move.
@@ -49,7 +93,7 @@ func Veto(t Text) bool { return t.Keeps != signal.KeepsNothing || t.Flagged || t
 
 // headerSymbols are the symbols of rules that read no text.
 func headerSymbols() []string {
-	return []string{signal.ListID, signal.Social, signal.AutoSubmitted, signal.NoReplySender, signal.ReplyToMine}
+	return []string{signal.ListID, signal.Social, signal.AutoSubmitted, signal.NoReplySender, signal.ReplyToMine, signal.OneClick}
 }
 
 // byHeader returns the facts without any that depend on text.
@@ -79,6 +123,7 @@ func headerFacts(f Facts) HeaderFacts {
 		Known: sender.Known() || list.Known(), Proven: aligned(f), Addressed: addressed(f),
 		Against: f.Sender.Corrected > f.Sender.Accepted || f.List.Corrected > f.List.Accepted,
 		Level:   d.Allowed,
+		Muted:   isMuted(f), OneClick: has(f, signal.OneClick) && f.Authentication.UnsubscribeSigned,
 	}
 }
 
@@ -97,10 +142,12 @@ func textOf(f Facts, h HeaderFacts, bucket Bucket) Text {
 // classification could be changed by more text.
 func (s *state) chooseMove() {
 	h := headerFacts(s.facts)
+	veto := Veto(textOf(s.facts, h, s.decision.Bucket))
+	s.header, s.clear = h, clears(h) && !veto
 	if !Allow(h) {
 		return
 	}
-	if t := textOf(s.facts, h, s.decision.Bucket); Veto(t) {
+	if veto {
 		s.kept = "its text may ask for its owner: a person approves that it is moved"
 		return
 	}

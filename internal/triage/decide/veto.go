@@ -27,7 +27,9 @@ func vetoes() []vetoRow {
 		{"phishing", "it may be phishing", func(f Facts) bool { return f.Signals.Phishing }},
 		{"injection", "it gives instructions to an assistant", func(f Facts) bool { return f.Signals.Injection }},
 		{"touched", "its owner has moved or flagged it since", func(f Facts) bool { return f.Earlier.Touched }},
-		{"undone", "its owner reversed its archiving", func(f Facts) bool { return slices.Contains(f.Earlier.Undone, Archive) }},
+		{"undone", "its owner reversed its move", func(f Facts) bool {
+			return slices.ContainsFunc(f.Earlier.Undone, func(a Action) bool { return a == Archive || a == Snooze || a == Trash })
+		}},
 		{"elsewhere", "it is not in the inbox", func(f Facts) bool { return f.Folder != mailbox.UseInbox }},
 	}
 }

@@ -11,11 +11,14 @@ type Tool string
 
 // The tools that proposals may name.
 const (
-	ToolLabel   Tool = "message.label"
-	ToolFlag    Tool = "message.flag"
-	ToolArchive Tool = "message.archive"
-	ToolMove    Tool = "message.move"
-	ToolDraft   Tool = "message.draft"
+	ToolLabel       Tool = "message.label"
+	ToolFlag        Tool = "message.flag"
+	ToolArchive     Tool = "message.archive"
+	ToolMove        Tool = "message.move"
+	ToolTrash       Tool = "message.trash"
+	ToolSnooze      Tool = "message.snooze"
+	ToolUnsubscribe Tool = "message.unsubscribe"
+	ToolDraft       Tool = "message.draft"
 )
 
 // Field is one argument of a call.
@@ -36,15 +39,16 @@ type Rule struct {
 
 // Rules returns the rules of all places. Other places are rejected.
 func Rules() []Rule {
-	known := []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove}
+	known := []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove, ToolTrash, ToolSnooze}
+	read := append(slices.Clone(known), ToolUnsubscribe)
 	draft := []Tool{ToolDraft}
 	chosen := []Origin{Header, Configured, Templated}
 	return []Rule{
-		{"/account", append(slices.Clone(known), ToolDraft), []Origin{Configured}},
-		{"/message/folder", known, []Origin{Header}},
-		{"/message/key", known, []Origin{Header}},
-		{"/message/message_id", known, []Origin{Header}},
-		{"/message/identity", known, []Origin{Header}},
+		{"/account", append(slices.Clone(read), ToolDraft), []Origin{Configured}},
+		{"/message/folder", read, []Origin{Header}},
+		{"/message/key", read, []Origin{Header}},
+		{"/message/message_id", read, []Origin{Header}},
+		{"/message/identity", read, []Origin{Header}},
 		{"/expected/folder", known, []Origin{Header}},
 		{"/expected/flags/*", known, []Origin{Header}},
 		{"/labels/add/*", []Tool{ToolLabel, ToolArchive}, chosen},
@@ -52,12 +56,13 @@ func Rules() []Rule {
 		{"/flags/add/*", []Tool{ToolFlag, ToolLabel}, []Origin{Enumerated}},
 		{"/flags/remove/*", []Tool{ToolFlag, ToolLabel}, []Origin{Enumerated}},
 		{"/folder", []Tool{ToolMove}, []Origin{Configured}},
+		{"/until", []Tool{ToolSnooze}, []Origin{Calendar}},
 		{"/to/*", draft, chosen},
 		{"/cc/*", draft, chosen},
 		{"/subject", draft, chosen},
 		{"/in_reply_to", draft, []Origin{Header}},
 		{"/references/*", draft, []Origin{Header}},
-		{"/text", draft, Origins()},
+		{"/text", draft, []Origin{Header, Configured, Templated, Enumerated, ModelText}},
 	}
 }
 

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,13 +29,15 @@ const (
 	Templated Origin = "template"
 	// Enumerated is a word of a fixed list.
 	Enumerated Origin = "enum"
+	// Calendar is the day of the event of the message, in a form of ours.
+	Calendar Origin = "calendar"
 	// ModelText is text that a language model wrote.
 	ModelText Origin = "model_text"
 )
 
 // Origins returns all origins.
 func Origins() []Origin {
-	return []Origin{Header, Configured, Templated, Enumerated, ModelText}
+	return []Origin{Header, Configured, Templated, Enumerated, Calendar, ModelText}
 }
 
 // Value is a text with its origin. Only functions of this package return one,
@@ -179,6 +183,15 @@ func Template(name TemplateName, slots ...Value) (Value, error) {
 		b.WriteString(slots[i].text)
 	}
 	return Value{b.String(), Templated, string(name)}, nil
+}
+
+// FromCalendar returns the time of a snooze, which follows from the day of the
+// message's event.
+func FromCalendar(at time.Time) (Value, error) {
+	if at.IsZero() {
+		return Value{}, errors.New("the message is about no later event")
+	}
+	return Value{at.UTC().Format(time.RFC3339), Calendar, "event"}, nil
 }
 
 // FromModel returns text that a language model wrote.

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -103,6 +104,9 @@ type Skip struct {
 type Target struct {
 	At      mailbox.State
 	Message *message.Message
+	// Return is the time at which it would return if it were snoozed; zero for
+	// none.
+	Return time.Time
 	// Proposed holds the earlier proposals about it.
 	Proposed []Part
 	// Built reports whether Message is not the original, so that no source can
@@ -133,7 +137,7 @@ func Plan(d decide.Decision, on Target, c Config) ([]Proposal, []Skip) {
 // rank orders actions: the first of a call names its proposal. A label comes
 // last, because nothing depends on it.
 func rank(a decide.Action) int {
-	return -slices.Index([]decide.Action{decide.Label, decide.Flag, decide.Quarantine, decide.Archive}, a)
+	return -slices.Index([]decide.Action{decide.Label, decide.Flag, decide.Quarantine, decide.Trash, decide.Snooze, decide.Archive}, a)
 }
 
 // join adds a proposal to another one if a single tool can do both, else to the
@@ -152,15 +156,18 @@ func join(all []Proposal, p Proposal) ([]Proposal, error) {
 		all[i].Parts = append(all[i].Parts, p.Parts...)
 		return all, nil
 	}
+	if p.Tool == ToolLabel && slices.ContainsFunc(all, func(p Proposal) bool { return p.Tool == ToolTrash || p.Tool == ToolSnooze }) {
+		return all, errors.New("the call that moves the message sets no labels")
+	}
 	return append(all, p), nil
 }
 
 // both returns the tool that can do both proposals. A call that moves the
 // message keeps its tool, since only that one can move it.
 func both(a, b Proposal) (Tool, bool) {
-	moves := func(t Tool) bool { return t == ToolArchive || t == ToolMove }
+	moves := func(t Tool) bool { return t == ToolArchive || t == ToolMove || t == ToolTrash || t == ToolSnooze }
 	tools := []Tool{a.Tool, b.Tool}
-	if moves(b.Tool) {
+	if moves(b.Tool) || a.Tool == ToolUnsubscribe || b.Tool == ToolUnsubscribe {
 		return "", false
 	}
 	if moves(a.Tool) {
@@ -182,12 +189,21 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	if err != nil {
 		return Proposal{}, err
 	}
+	if want.Action == decide.Unsubscribe && len(on.Message.From) != 1 {
+		return Proposal{}, errors.New("the message does not have exactly one sender")
+	}
 	tool, target, err := choose(want.Action, category, on, c)
 	if err != nil {
 		return Proposal{}, err
 	}
 	if target.Pointer != "" {
 		fields = append(fields, target)
+	}
+	identity := on.Message.Identity
+	if want.Action == decide.Unsubscribe {
+		// It finds the message in any state, and is proposed once for a sender.
+		fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.HasPrefix(f.Pointer, "/expected/") })
+		identity = sha256.Sum256([]byte(on.Message.From[0].Addr))
 	}
 	if err := Check(tool, fields); err != nil {
 		return Proposal{}, err
@@ -196,9 +212,13 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	if slices.Contains(on.Proposed, part) {
 		return Proposal{}, errors.New("it is already proposed")
 	}
+	snoozed := slices.ContainsFunc(on.Proposed, func(p Part) bool { return p.Action == decide.Snooze })
+	if snoozed && (want.Action == decide.Archive || want.Action == decide.Trash) {
+		return Proposal{}, errors.New("it was to return for its event")
+	}
 	return Proposal{
 		Action: want.Action, Parts: []Part{part}, Source: c.Source, Tool: tool, Fields: fields, Confirm: want.Confirm || decide.AlwaysConfirmed(want.Action),
-		ExternalID: ExternalID(c.Account, on.Message.Identity, want.Action, target.Value.text),
+		ExternalID: ExternalID(c.Account, identity, want.Action, target.Value.text),
 	}, nil
 }
 
@@ -257,7 +277,14 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 		return ToolMove, Field{"/folder", junk}, err
 	case decide.Draft:
 		return "", Field{}, errors.New("a draft is proposed when its text is written")
-	case decide.Snooze, decide.Trash, decide.Send, decide.Unsubscribe, decide.RSVP:
+	case decide.Trash:
+		return ToolTrash, Field{}, nil
+	case decide.Snooze:
+		until, err := FromCalendar(on.Return)
+		return ToolSnooze, Field{"/until", until}, err
+	case decide.Unsubscribe:
+		return ToolUnsubscribe, Field{}, nil
+	case decide.Send, decide.RSVP:
 	}
 	return "", Field{}, fmt.Errorf("triage does not propose the action %s", action)
 }

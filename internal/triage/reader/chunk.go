@@ -193,7 +193,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	about := c.about()
 	about.Authentication, about.ReplyToMine, about.OwnerReplied = m.authentication, in.ReplyToMine, in.OwnerReplied
 	about.Sender, about.List = c.senders.Of(&m.values, c.lease.Account.Settings)
-	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
+	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built, Return: decide.ReturnOf(m.message.Event, about.Now)}
 	cause, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
 		// The message itself counts among the earlier ones, under the list of
@@ -211,7 +211,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	facts := decide.Facts{
 		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: in.OwnerReplied,
-		Amends: in.Amends, Earlier: earlier, Built: m.item.Built, Settings: c.lease.Account.Settings,
+		Amends: in.Amends, Earlier: earlier, Return: target.Return, Built: m.item.Built, Settings: c.lease.Account.Settings,
 		Travelling: c.lease.Travelling,
 	}
 	// A message without proof of its sender counts as no answer, like an

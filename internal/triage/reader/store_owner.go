@@ -79,7 +79,7 @@ func takeOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run) (o o
 			counts = append(counts, outcomeRow{Message: row.MessageID, Accepted: 1})
 		case outcomeDenied, outcomeUndone, outcomeReverted:
 			// A move that the owner reversed in the mailbox counted already.
-			brought := row.Outcome == outcomeReverted && slices.Contains([]decide.Action{decide.Archive, decide.Quarantine}, decide.Action(row.Action)) && slices.Contains(row.Undone, row.Action)
+			brought := row.Outcome == outcomeReverted && slices.Contains([]decide.Action{decide.Archive, decide.Quarantine, decide.Trash}, decide.Action(row.Action)) && slices.Contains(row.Undone, row.Action)
 			if !brought {
 				counts = append(counts, outcomeRow{Message: row.MessageID, Refused: 1})
 			}
