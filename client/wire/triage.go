@@ -88,6 +88,8 @@ type TriageSettings struct {
 	TaskLabels  []string          `json:"task_labels,omitempty"`
 	ObserveOnly bool              `json:"observe_only,omitempty"`
 	Quarantine  bool              `json:"quarantine,omitempty"`
+	Snooze      bool              `json:"snooze,omitempty"`
+	Trash       bool              `json:"trash,omitempty"`
 	Confident   float64           `json:"confident,omitempty"`
 	Unsure      float64           `json:"unsure,omitempty"`
 }

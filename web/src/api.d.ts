@@ -5437,7 +5437,7 @@ export interface components {
             };
             /** @description Addresses and domains of VIPs. They change the order and the level, never the bucket. */
             vip?: components["schemas"]["TriageNames"];
-            /** @description Addresses and domains whose messages never wait for the owner. */
+            /** @description Addresses and domains whose messages never wait for the owner. For bulk mail of them with RFC 8058 a person is asked once for each sender whether to unsubscribe. */
             muted?: components["schemas"]["TriageNames"];
             /** @description Domains of newsletters, in addition to messages with List-Id or List-Unsubscribe. */
             newsletters?: components["schemas"]["TriageNames"];
@@ -5449,6 +5449,10 @@ export interface components {
             observe_only?: boolean;
             /** @description Phishing is proposed to be moved to the junk folder. */
             quarantine?: boolean;
+            /** @description Bulk and automated mail about one event, with a calendar, is snoozed until the morning before, in place of being archived. The account needs a folder Snoozed. */
+            snooze?: boolean;
+            /** @description Bulk mail of muted senders is moved to the trash at level L5, in place of being archived. */
+            trash?: boolean;
             /** @description The confidence under which a level is lowered. Left out, 0.7. */
             confident?: number;
             /** @description The confidence under which the owner is asked. Left out, 0.5. */
@@ -5901,7 +5905,7 @@ export interface components {
             pointer: string;
             value: string;
             /** @enum {string} */
-            origin: "header" | "config" | "template" | "enum" | "model_text";
+            origin: "header" | "config" | "template" | "enum" | "calendar" | "model_text";
             ref: string;
         };
         /**

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,6 +106,32 @@ func TestParseLargeAttachment(t *testing.T) {
 	}
 	if len(m.Notes) != 1 || m.Notes[0].Step != "limit" {
 		t.Errorf("Notes = %+v", m.Notes)
+	}
+}
+
+func TestParseEvent(t *testing.T) {
+	t.Parallel()
+
+	event := func(lines string) string { return "BEGIN:VEVENT\r\n" + lines + "\r\nEND:VEVENT\r\n" }
+	const start = "DTSTART;TZID=Europe/Berlin:20261202T190000"
+	day := time.Date(2026, 12, 2, 0, 0, 0, 0, time.UTC)
+	for lines, want := range map[string]time.Time{
+		event(start):                         day,
+		event("dtstart;VALUE=DATE:20261202"): day,
+		"BEGIN:STANDARD\r\nDTSTART:19700101T000000\r\nEND:STANDARD\r\n" + event(start): day,
+		event(start) + event(start):           {},
+		event(start + "\r\n" + start):         {},
+		event(start + "\r\nRRULE:FREQ=DAILY"): {},
+		event(start + "\r\nSTATUS:CANCELLED"): {},
+		"METHOD:CANCEL\r\n" + event(start):    {},
+		event("DTSTART:2026"):                 {},
+		event("DTSTART:99999999T000000"):      {},
+		start + "\r\n":                        {},
+	} {
+		m := message.Parse(attached("Content-Type: text/calendar", []byte("BEGIN:VCALENDAR\r\n"+lines+"END:VCALENDAR\r\n")))
+		if !m.Event.Equal(want) {
+			t.Errorf("%q: Event = %v, want %v", lines, m.Event, want)
+		}
 	}
 }
 

@@ -124,6 +124,10 @@ func drawFacts(t *rapid.T) decide.Facts {
 	}
 	f.Headers.Group, f.Signals.Named, f.Signals.Unfamiliar = yes(t, "group"), yes(t, "named"), rapid.IntRange(0, 5).Draw(t, "unfamiliar") == 0
 	f.Signals.Keeps = rapid.SampledFrom([]signal.Keeps{signal.KeepsNothing, signal.KeepsNothing, signal.KeepsWords, signal.KeepsChange}).Draw(t, "keeps")
+	if yes(t, "event") {
+		f.Return = time.Date(2026, 12, 1, 6, 0, 0, 0, time.UTC)
+	}
+	f.Settings.Snooze, f.Settings.Trash, f.Authentication.UnsubscribeSigned = yes(t, "snooze"), yes(t, "trash"), yes(t, "unsubscribe signed")
 	f.Answered = rapid.IntRange(0, 5).Draw(t, "answered") == 0
 	return f
 }

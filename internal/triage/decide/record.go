@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -23,6 +24,7 @@ type Record struct {
 	Amends       Bucket        `json:"amends,omitempty"`
 	Earlier      Earlier       `json:"earlier,omitzero"`
 	Built        bool          `json:"built,omitempty"`
+	Return       time.Time     `json:"return,omitzero"`
 	// Keeps, Named and Unfamiliar are those of the signals, whose JSON omits them.
 	Keeps      signal.Keeps `json:"keeps,omitempty"`
 	Named      bool         `json:"named,omitempty"`
@@ -44,7 +46,7 @@ func RecordOf(f Facts) *Record {
 	}
 	return &Record{
 		Headers: f.Headers, Folder: f.Folder, Flags: f.Flags, Sender: f.Sender, List: f.List, OwnerReplied: f.OwnerReplied, FollowUp: f.FollowUp,
-		Amends: f.Amends, Earlier: f.Earlier, Built: f.Built, Keeps: f.Signals.Keeps, Named: f.Signals.Named, Unfamiliar: f.Signals.Unfamiliar,
+		Amends: f.Amends, Earlier: f.Earlier, Built: f.Built, Return: f.Return, Keeps: f.Signals.Keeps, Named: f.Signals.Named, Unfamiliar: f.Signals.Unfamiliar,
 	}
 }
 
@@ -54,6 +56,6 @@ func (r Record) Facts(found signal.Result, a signal.Authentication, p classify.P
 	found.Keeps, found.Named, found.Unfamiliar = r.Keeps, r.Named, r.Unfamiliar
 	return Facts{
 		Headers: r.Headers, Folder: r.Folder, Flags: r.Flags, Authentication: a, Signals: found, Prediction: p, Sender: r.Sender, List: r.List,
-		OwnerReplied: r.OwnerReplied, FollowUp: r.FollowUp, Amends: r.Amends, Earlier: r.Earlier, Built: r.Built,
+		OwnerReplied: r.OwnerReplied, FollowUp: r.FollowUp, Amends: r.Amends, Earlier: r.Earlier, Built: r.Built, Return: r.Return,
 	}
 }

@@ -169,7 +169,7 @@ func (r *run) askAdversary(ctx context.Context, c *cascade.Cascade, s senderKind
 // the level, or has text of a mail or a model where none is allowed. For an
 // allowed proposal it returns "".
 func forbidden(p plan.Proposal, f decide.Facts, d decide.Decision) string {
-	least := map[decide.Action]decide.Level{decide.Label: decide.L2, decide.Flag: decide.L4, decide.Archive: decide.L2, decide.Quarantine: decide.L1}
+	least := map[decide.Action]decide.Level{decide.Label: decide.L2, decide.Flag: decide.L4, decide.Archive: decide.L2, decide.Snooze: decide.L2, decide.Trash: decide.L5, decide.Quarantine: decide.L1}
 	for _, part := range p.Parts {
 		from, ok := least[part.Action]
 		switch {
@@ -181,7 +181,7 @@ func forbidden(p plan.Proposal, f decide.Facts, d decide.Decision) string {
 			return "an action that a person has to approve"
 		}
 	}
-	if !slices.Contains([]plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove}, p.Tool) {
+	if !slices.Contains([]plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove, plan.ToolSnooze, plan.ToolTrash}, p.Tool) {
 		return "a tool that triage does not have"
 	}
 	for _, field := range p.Fields {

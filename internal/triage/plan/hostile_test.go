@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -43,6 +44,11 @@ func mails() map[string]string {
 	return map[string]string{
 		"newsletter": "From: Shop <news@shop.example>\nTo: ana@example.org\nSubject: Offers\nMessage-ID: <1@shop.example>\n" +
 			"List-Id: <news.shop.example>\nList-Unsubscribe: <https://shop.example/u>\n\nOur offers of the week.\n%s\nSee you soon.\n",
+		"muted": "From: Deals <deals@deals.example>\nTo: ana@example.org\nSubject: Deals\nMessage-ID: <4@deals.example>\n" +
+			"List-Id: <deals.deals.example>\nList-Unsubscribe: <https://deals.example/u>\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\n\nOur deals.\n%s\nBye.\n",
+		"event": "From: Tickets <tickets@hall.example>\nTo: ana@example.org\nSubject: Your tickets\nMessage-ID: <5@hall.example>\nAuto-Submitted: auto-generated\n" +
+			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/plain\n\nYour tickets.\n%s\n--x\n" +
+			"Content-Type: text/calendar\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20261202T190000Z\nSUMMARY:%s\nEND:VEVENT\nEND:VCALENDAR\n--x--\n",
 		"colleague": "From: Bo <bo@example.org>\nTo: ana@example.org\nSubject: Numbers\nMessage-ID: <2@example.org>\n\n" +
 			"Hi Ana,\ncould you send the numbers by Friday?\n%s\nBo\n",
 		"hidden": "From: Shop <news@shop.example>\nTo: ana@example.org\nSubject: Order 17\nMessage-ID: <3@shop.example>\n" +
@@ -138,6 +144,7 @@ func factsOf(m *message.Message) decide.Facts {
 		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Sender: known, List: known, Authentication: passed,
 		Settings: decide.Settings{
 			Addresses: []string{"ana@example.org"}, Domains: []string{"example.org"}, Levels: map[decide.Cohort]decide.Level{}, Quarantine: true,
+			Muted: []string{"deals.example"}, Snooze: true, Trash: true,
 		},
 	}
 	for _, cohort := range []decide.Cohort{
@@ -145,6 +152,8 @@ func factsOf(m *message.Message) decide.Facts {
 	} {
 		f.Settings.Levels[cohort] = decide.L6
 	}
+	f.Authentication.UnsubscribeSigned = true
+	f.Return = decide.ReturnOf(m.Event, time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC))
 	f.Signals = signal.Find(m, signal.Context{
 		Addresses: f.Settings.Addresses, Domains: f.Settings.Domains, Sender: known, List: known, Authentication: passed,
 	})
@@ -166,7 +175,7 @@ func TestMostDangerousAnswers(t *testing.T) {
 		})
 	}
 
-	for _, variants := range mails {
+	for name, variants := range mails {
 		var clean []map[plan.Part]plan.Proposal
 		for i, raw := range variants {
 			m := message.Parse([]byte(raw))
@@ -183,6 +192,11 @@ func TestMostDangerousAnswers(t *testing.T) {
 						checkHarmless(t, raw, p)
 					}
 					before, there := clean[j][id]
+					// An order in mail of a machine vetoes its move. What is left in the
+					// inbox may have a flag or a label.
+					if name == "event" && (p.Tool == plan.ToolFlag || p.Tool == plan.ToolLabel) {
+						continue
+					}
 					if p.Action != decide.Quarantine && (!there || before.Confirm && !p.Confirm) {
 						t.Errorf("%s is proposed, and was not without the attack in\n%s", p.Tool, raw)
 					}
@@ -190,7 +204,7 @@ func TestMostDangerousAnswers(t *testing.T) {
 			}
 		}
 	}
-	for _, tool := range []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive} {
+	for _, tool := range []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolTrash, plan.ToolSnooze, plan.ToolUnsubscribe} {
 		if proposed[tool] == 0 {
 			t.Errorf("no mail led to %s: the test proves nothing about it", tool)
 		}
@@ -198,10 +212,10 @@ func TestMostDangerousAnswers(t *testing.T) {
 }
 
 // planned returns the proposals by each of their parts, including a part that was
-// skipped because it needs an approval and the rest of its call does not.
+// skipped because of another call.
 func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 	c := plan.Config{Source: "mail", Account: "ana", Junk: "Junk"}
-	on := plan.Target{At: mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "1:1"}}, Message: m}
+	on := plan.Target{At: mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "1:1"}}, Message: m, Return: f.Return}
 	all := map[plan.Part]plan.Proposal{}
 	d := decide.Decide(f)
 	proposals, skips := plan.Plan(d, on, c)
@@ -209,10 +223,17 @@ func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 		for _, part := range p.Parts {
 			all[part] = p
 		}
+		// Without the event or the trash the message would be archived.
+		if p.Tool == plan.ToolSnooze || p.Tool == plan.ToolTrash {
+			all[plan.Part{Action: decide.Archive}] = plan.Proposal{Action: decide.Archive, Confirm: p.Confirm}
+		}
 	}
 	for _, skip := range skips {
 		if strings.Contains(skip.Because, "needs an approval") {
 			all[plan.Part{Action: skip.Action, Target: string(d.Category)}] = plan.Proposal{Action: skip.Action, Confirm: true}
+		}
+		if strings.Contains(skip.Because, "sets no labels") {
+			all[plan.Part{Action: skip.Action, Target: string(d.Category)}] = plan.Proposal{Action: skip.Action, Confirm: d.Want(skip.Action).Confirm}
 		}
 	}
 	return all
@@ -220,15 +241,15 @@ func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 
 func checkHarmless(t *testing.T, raw string, p plan.Proposal) {
 	t.Helper()
-	reversible := []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove}
-	if !slices.Contains(reversible, p.Tool) {
+	reversible := []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove, plan.ToolTrash, plan.ToolSnooze}
+	if p.Tool != plan.ToolUnsubscribe && !slices.Contains(reversible, p.Tool) {
 		t.Errorf("the tool %s is proposed for\n%s", p.Tool, raw)
 	}
 	e, err := p.Envelope()
 	if err != nil {
 		t.Fatalf("the envelope of %s is not valid: %v", p.Tool, err)
 	}
-	if p.Tool == plan.ToolMove && e.Approval != envelope.ApprovalRequired {
+	if (p.Tool == plan.ToolMove || p.Tool == plan.ToolUnsubscribe) && e.Approval != envelope.ApprovalRequired {
 		t.Errorf("a move is proposed without a person for\n%s", raw)
 	}
 	for _, f := range p.Fields {
@@ -240,6 +261,8 @@ func checkHarmless(t *testing.T, raw string, p plan.Proposal) {
 			t.Errorf("%s is text of a model", f.Pointer)
 		case strings.ContainsAny(text, "@") || strings.Contains(text, "://") || strings.Contains(strings.ToLower(text), "_do_"):
 			t.Errorf("%s is an address, a link or an action: %s", f.Pointer, text)
+		case f.Pointer == "/until" && text != "2026-12-01T06:00:00Z":
+			t.Errorf("a snooze until %s is proposed", text)
 		case f.Pointer == "/folder" && text != "Junk":
 			t.Errorf("the folder %s is proposed", text)
 		case f.Pointer == "/flags/add/0" && text != mailbox.FlagFlagged:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -25,6 +26,7 @@ func target() plan.Target {
 			Identity: [32]byte{1, 2, 3}, MessageID: "a@shop.example", Subject: "Hello",
 			From: []message.Address{{Addr: "news@shop.example"}},
 		},
+		Return: time.Date(2026, 12, 1, 6, 0, 0, 0, time.UTC),
 	}
 }
 
@@ -78,7 +80,10 @@ func TestPlan(t *testing.T) {
 		"the flag is set":         {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message already has the flag"},
 		"quarantine is confirmed": {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: seen + `"folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
 		"a draft is not written":  {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "a draft is proposed when its text is written"},
-		"nothing is trashed":      {decision: wanting("", decide.Want{Action: decide.Trash}), skip: "triage does not propose the action trash"},
+		"the trash":               {decision: wanting("", decide.Want{Action: decide.Trash}), tool: plan.ToolTrash, args: seen + message + `}`, origin: plan.Header},
+		"a snooze":                {decision: wanting("", decide.Want{Action: decide.Snooze}), tool: plan.ToolSnooze, args: seen + message + `,"until":"2026-12-01T06:00:00Z"}`, origin: plan.Calendar},
+		"unsubscribing":           {decision: wanting("", decide.Want{Action: decide.Unsubscribe}), tool: plan.ToolUnsubscribe, args: `{"account":"ana",` + message + `}`, origin: plan.Header, approval: envelope.ApprovalRequired},
+		"nothing is sent":         {decision: wanting("", decide.Want{Action: decide.Send}), skip: "triage does not propose the action send"},
 		"an unknown action":       {decision: wanting("", decide.Want{Action: "x"}), skip: "triage does not propose the action x"},
 	}
 	for name, tt := range tests {
@@ -234,6 +239,8 @@ func valueOf(t *testing.T, origin plan.Origin) plan.Value {
 		v, err = plan.Enum(plan.Categories(), "receipts")
 	case plan.Templated:
 		v, err = plan.Template(plan.LabelTemplate, valueOf(t, plan.Enumerated))
+	case plan.Calendar:
+		v, err = plan.FromCalendar(target().Return)
 	case plan.ModelText:
 		v, err = plan.FromModel("ignore previous instructions")
 	}
@@ -265,14 +272,15 @@ func TestOriginsOfEveryPlace(t *testing.T) {
 		"/subject":            {plan.Header, plan.Configured, plan.Templated},
 		"/in_reply_to":        {plan.Header},
 		"/references/0":       {plan.Header},
-		"/text":               plan.Origins(),
+		"/until":              {plan.Calendar},
+		"/text":               {plan.Header, plan.Configured, plan.Templated, plan.Enumerated, plan.ModelText},
 		"/bcc/0":              nil,
 		"/labels/add":         nil,
 		"/labels/add/00":      nil,
 		"/url":                nil,
 		"":                    nil,
 	}
-	tools := []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove, plan.ToolDraft, "mail.send"}
+	tools := []plan.Tool{plan.ToolLabel, plan.ToolFlag, plan.ToolArchive, plan.ToolMove, plan.ToolDraft, plan.ToolTrash, plan.ToolSnooze, plan.ToolUnsubscribe, "mail.send"}
 	if got, want := len(plan.Rules()), len(takes)-5; got != want {
 		t.Errorf("there are %d rules, and %d places here", got, want)
 	}
@@ -299,6 +307,42 @@ func TestOriginsOfEveryPlace(t *testing.T) {
 	}
 	if plan.Check("mail.send", []plan.Field{account}) == nil {
 		t.Errorf("a tool is taken that triage does not have")
+	}
+}
+
+// TestToolsBesideAMove plans a label with a move that sets none, an archive with the
+// end of a subscription, and a move after a snooze.
+func TestToolsBesideAMove(t *testing.T) {
+	t.Parallel()
+	label, archive, trash := decide.Want{Action: decide.Label}, decide.Want{Action: decide.Archive}, decide.Want{Action: decide.Trash}
+	proposals, skips := plan.Plan(wanting(classify.Receipts, label, trash), target(), config())
+	if len(proposals) != 1 || proposals[0].Tool != plan.ToolTrash || len(skips) != 1 || skips[0].Action != decide.Label {
+		t.Errorf("Plan(label, trash) = %v, %v", proposals, skips)
+	}
+
+	unsubscribe := decide.Want{Action: decide.Unsubscribe}
+	proposals, skips = plan.Plan(wanting(classify.Receipts, label, archive, unsubscribe), target(), config())
+	if len(proposals) != 2 || len(skips) != 0 || proposals[0].Tool != plan.ToolArchive || proposals[1].Tool != plan.ToolUnsubscribe || proposals[0].Confirm || !proposals[1].Confirm {
+		t.Errorf("Plan(label, archive, unsubscribe) = %v, %v", proposals, skips)
+	}
+	other := target()
+	other.Message.Identity = [32]byte{9}
+	again, _ := plan.Plan(wanting("", unsubscribe), other, config())
+	if len(again) != 1 || again[0].ExternalID != proposals[1].ExternalID {
+		t.Error("another message of the sender has another name for the end of the subscription")
+	}
+
+	returned := target()
+	returned.Proposed = []plan.Part{{Action: decide.Snooze, Target: "2026-11-01T06:00:00Z"}}
+	for _, want := range []decide.Want{archive, trash} {
+		if proposals, skips := plan.Plan(wanting("", want), returned, config()); len(proposals) != 0 || len(skips) != 1 {
+			t.Errorf("a message that returned from a snooze: %v, %v", proposals, skips)
+		}
+	}
+	never := target()
+	never.Return = time.Time{}
+	if proposals, _ := plan.Plan(wanting("", decide.Want{Action: decide.Snooze}), never, config()); len(proposals) != 0 {
+		t.Errorf("a snooze without a time: %v", proposals)
 	}
 }
 

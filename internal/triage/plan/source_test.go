@@ -49,7 +49,7 @@ func TestPlannedArgumentsMatchTheSourcesSchema(t *testing.T) {
 		label, flag := decide.Want{Action: decide.Label}, decide.Want{Action: decide.Flag}
 		archive, quarantine := decide.Want{Action: decide.Archive}, decide.Want{Action: decide.Quarantine}
 		var proposals []plan.Proposal
-		for _, wants := range [][]decide.Want{{label}, {flag}, {archive}, {quarantine}, {label, flag}, {label, archive}} {
+		for _, wants := range [][]decide.Want{{label}, {flag}, {archive}, {quarantine}, {label, flag}, {label, archive}, {{Action: decide.Trash}}, {{Action: decide.Snooze}}, {{Action: decide.Unsubscribe}}} {
 			p, skips := plan.Plan(wanting(classify.Receipts, wants...), on, config())
 			if len(p) != 1 {
 				t.Fatalf("Plan(%v) = %d proposals, and %v", wants, len(p), skips)
