@@ -47,9 +47,11 @@ func Of(args json.RawMessage, recipients []contact.Pattern) string {
 // objects have one field for each member.
 type field struct {
 	// path are the names of members above it and its own, without the indexes of lists.
-	path   []string
-	values []string
-	role   role
+	path []string
+	// pattern is its JSON Pointer, with * in place of indexes.
+	pattern string
+	values  []string
+	role    role
 	// text reports whether a value is a string.
 	text bool
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
@@ -46,7 +47,7 @@ func (r *reader) value(path, place []string) error {
 // list reads the elements of a list. An empty one is a field without values.
 func (r *reader) list(path, place []string) error {
 	if !r.dec.More() {
-		if _, err := r.field(path); err != nil {
+		if _, err := r.field(path, append(place[:len(place):len(place)], "0")); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (r *reader) object(path, place []string) error {
 
 // add adds a scalar to the field of its path.
 func (r *reader) add(path, place []string, value string, text bool) error {
-	f, err := r.field(path)
+	f, err := r.field(path, place)
 	if err != nil {
 		return err
 	}
@@ -91,8 +92,8 @@ func (r *reader) add(path, place []string, value string, text bool) error {
 	return nil
 }
 
-// field returns the field of a path.
-func (r *reader) field(path []string) (*field, error) {
+// field returns the field of a path; place is the path with indexes.
+func (r *reader) field(path, place []string) (*field, error) {
 	key := strings.Join(path, "\x00")
 	f := r.known[key]
 	if f == nil {
@@ -102,8 +103,24 @@ func (r *reader) field(path []string) (*field, error) {
 		if len(r.fields) == maxFields {
 			return nil, errTooMany
 		}
-		f = &field{path: path, role: roleUnknown}
+		f = &field{path: path, pattern: patternOf(path, place), role: roleUnknown}
 		r.known[key], r.fields = f, append(r.fields, f)
 	}
 	return f, nil
+}
+
+// patternOf returns the JSON Pointer of a place, with * for what the path lacks: the
+// indexes of lists.
+func patternOf(path, place []string) string {
+	var b strings.Builder
+	for _, segment := range place {
+		b.WriteByte('/')
+		if len(path) > 0 && segment == path[0] {
+			b.WriteString(envelope.EscapePointer(segment))
+			path = path[1:]
+			continue
+		}
+		b.WriteByte('*')
+	}
+	return b.String()
 }
