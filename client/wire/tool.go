@@ -39,6 +39,10 @@ type Tool struct {
 	// unless RecipientsConfirmed.
 	Recipients          []string `json:"recipients"`
 	RecipientsConfirmed bool     `json:"recipients_confirmed"`
+	// Headline is the template of one line about a call, in which {/pointer} stands for an
+	// argument: a suggestion unless HeadlineConfirmed. Empty if no argument is known.
+	Headline          string `json:"headline"`
+	HeadlineConfirmed bool   `json:"headline_confirmed"`
 	// Scopes are those that an employee needs to use it.
 	Scopes []string `json:"scopes"`
 	// Retry is as an operator set it; the rest has the defaults.
@@ -111,6 +115,8 @@ type ToolDescription struct {
 	// SideEffects are the effects of a call; nil leaves them to a guess.
 	SideEffects *[]string `json:"side_effects,omitempty"`
 	Reversal    *Reversal `json:"reversal,omitempty"`
+	// Headline is a template, as Tool.Headline. A change of the tool's definition ends it.
+	Headline string `json:"headline,omitzero"`
 }
 
 // ReconcileRule is the read that finds out whether a call of a tool happened.

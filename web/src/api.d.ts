@@ -5303,6 +5303,13 @@ export interface components {
             recipients: components["schemas"]["Recipients"];
             /** @description Whether an operator said so. Otherwise they are guessed from the schema. */
             recipients_confirmed: boolean;
+            /**
+             * @description The template of one line about a call, in which `{/pointer}` stands for an argument; a suggestion unless `headline_confirmed`.
+             *     Empty if none of its arguments has a known meaning.
+             */
+            headline: string;
+            /** @description Whether an administrator wrote it, for the definition that it has now. */
+            headline_confirmed: boolean;
             /** @description The scopes that an employee needs to use it. */
             scopes: components["schemas"]["Scopes"];
             /** @description The values set by an operator; the rest have their defaults. */
@@ -12644,6 +12651,12 @@ export interface operations {
                     /** @description The effects of a call, each in a few words; an empty list means none. */
                     side_effects?: string[];
                     reversal?: components["schemas"]["Reversal"];
+                    /**
+                     * @description The template of one line about a call, with `{/pointer}` for an argument, such as `Refund {/amount} to {/customer}`. A call
+                     *     that has a recipient, an amount or a destination that the template leaves out shows the inferred headline, and
+                     *     a change of the tool's definition ends the template. Setting it needs `policy:write`.
+                     */
+                    headline?: string;
                 };
             };
         };

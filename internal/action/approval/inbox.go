@@ -267,24 +267,16 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	if q.Show != nil {
 		args = q.Show(args)
 	}
-	it.Headline = headline.Of(args, m.recipients())
-	if m.Tool != nil {
-		it.Title = m.Tool.Title
+	if m.Tool == nil {
+		it.Headline = headline.Of(args, nil)
+	} else {
+		it.Title, it.Headline = m.Tool.Title, m.Tool.Headline(args)
 		it.Recipients, it.RecipientsCut = recipients(contact.Find(args, m.Tool.Recipients), q.Preview)
 	}
 	if it.Args = args; q.Preview > 0 {
 		it.Preview, it.Cut = visible.Cut(string(args), q.Preview)
 		it.Args = nil
 	}
-}
-
-// recipients returns the patterns of the recipients in the arguments; nil where the tool
-// is gone.
-func (m *item) recipients() []contact.Pattern {
-	if m.Tool == nil {
-		return nil
-	}
-	return m.Tool.Recipients
 }
 
 // refused returns the code with which an approval by the decider would fail;

@@ -90,6 +90,7 @@ func describe(a *command.App) *cobra.Command {
 	flags.StringVar(&d.Action, "action", "", "action, the third `word`: the verb")
 	flags.StringArrayVar(&effects, "side-effect", nil, "side effect of a call, in a few `words` (repeatable)")
 	flags.BoolVar(&harmless, "no-side-effects", false, "a call changes nothing")
+	flags.StringVar(&d.Headline, "headline", "", "`template` of one line about a call, as in: Refund {/amount} to {/customer}; needs policy:write")
 	flags.StringVar(&by, "reverse-by", "", "`tool` that reverts a call, as source:name")
 	a.JSONFlag(cmd, &args, "reverse-args", "argument template of the reversal, as `JSON` or @FILE")
 	return cmd

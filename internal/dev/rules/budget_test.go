@@ -21,7 +21,7 @@ type area struct {
 func areas() []area {
 	return []area{
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21900},
-		{"tenants", []string{"internal/tenant"}, 15400},
+		{"tenants", []string{"internal/tenant"}, 15750},
 		{"sources", []string{"internal/source", "internal/connection"}, 11220},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38140},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26000},

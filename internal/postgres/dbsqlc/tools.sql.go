@@ -99,8 +99,8 @@ func (q *Queries) ToolConfigure(ctx context.Context, db DBTX, arg *ToolConfigure
 const toolDescribe = `-- name: ToolDescribe :execrows
 UPDATE tools
 SET module = $1, entity = $2, action = $3, side_effects = $4::text[],
-    reversal = $5
-WHERE tenant_id = $6 AND source_id = $7 AND name = $8
+    reversal = $5, headline = $6, headline_digest = CASE WHEN $6::text IS NOT NULL THEN digest END
+WHERE tenant_id = $7 AND source_id = $8 AND name = $9
 `
 
 type ToolDescribeParams struct {
@@ -109,6 +109,7 @@ type ToolDescribeParams struct {
 	Action      *string
 	SideEffects []string
 	Reversal    []byte
+	Headline    *string
 	TenantID    envelope.TenantID
 	SourceID    string
 	Name        string
@@ -121,6 +122,7 @@ func (q *Queries) ToolDescribe(ctx context.Context, db DBTX, arg *ToolDescribePa
 		arg.Action,
 		arg.SideEffects,
 		arg.Reversal,
+		arg.Headline,
 		arg.TenantID,
 		arg.SourceID,
 		arg.Name,
@@ -132,11 +134,11 @@ func (q *Queries) ToolDescribe(ctx context.Context, db DBTX, arg *ToolDescribePa
 }
 
 const toolList = `-- name: ToolList :many
-SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
+SELECT t.source_id, t.name, t.title, t.description, coalesce(t.ordered_schema, t.input_schema::json)::json AS input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
     t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal,
-    t.default_reversal
+    t.default_reversal, coalesce(CASE WHEN t.headline_digest = t.digest THEN t.headline END, '')::text AS headline
 FROM tools t
 WHERE t.tenant_id = $1 AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name
@@ -169,6 +171,7 @@ type ToolListRow struct {
 	SideEffects      []string
 	Reversal         []byte
 	DefaultReversal  []byte
+	Headline         string
 }
 
 // accepted is returned only where it may differ from the listed definition.
@@ -208,6 +211,7 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID envelope.Tenan
 			&i.SideEffects,
 			&i.Reversal,
 			&i.DefaultReversal,
+			&i.Headline,
 		); err != nil {
 			return nil, err
 		}
@@ -279,6 +283,7 @@ DELETE FROM tools t
 WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interval(days => $3::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
     AND t.recipients IS NULL AND t.scopes = '{}' AND t.timeout_seconds IS NULL AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
+    AND t.headline IS NULL
 `
 
 type ToolPruneParams struct {
@@ -449,20 +454,20 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec
-INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, default_reversal, digest, accepted_digest, accepted)
-SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), nullif(l.default_reversal, 'null'), l.digest,
+INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, ordered_schema, output_schema, hints, effect, default_reversal, digest, accepted_digest, accepted)
+SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema::jsonb, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), nullif(l.default_reversal, 'null'), l.digest,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE
         jsonb_build_object('title', l.title, 'description', l.description, 'input_schema', l.input_schema, 'output_schema', l.output_schema, 'hints', l.hints) END
 FROM sources s
 CROSS JOIN (
     SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS title, unnest($3::text[]) AS description,
-        unnest($4::jsonb[]) AS input_schema, unnest($5::jsonb[]) AS output_schema, unnest($6::jsonb[]) AS hints,
+        unnest($4::json[]) AS input_schema, unnest($5::jsonb[]) AS output_schema, unnest($6::jsonb[]) AS hints,
         unnest($7::text[]) AS effect, unnest($8::jsonb[]) AS default_reversal, unnest($9::bytea[]) AS digest
 ) l
 WHERE s.tenant_id = $10 AND s.source_id = $11
 ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
-SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
+SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, ordered_schema = excluded.ordered_schema, output_schema = excluded.output_schema,
     hints = excluded.hints, effect = excluded.effect, default_reversal = excluded.default_reversal,
     digest = excluded.digest, listed_at = now(), gone_at = NULL
 `

@@ -101,6 +101,7 @@ func TestSettingsAreOnlyMadeStricter(t *testing.T) {
 		{"a class that repeats", f.operator, visit{"PUT", "/api/v1/tools/mail:write/overrides", object{"effect": "idempotent"}, 403}},
 		{"a reversal", f.operator, visit{"PUT", "/api/v1/tools/mail:write/description", object{"reversal": object{"tool": "mail:danger"}}, 403}},
 		{"another name", f.operator, visit{"PUT", "/api/v1/tools/mail:write/description", object{"entity": "letter"}, 200}},
+		{"a headline", f.operator, visit{"PUT", "/api/v1/tools/mail:write/description", object{"headline": "Write to {/to}"}, 403}},
 		{"a changed definition", narrow, visit{"POST", "/api/v1/tools/mail:danger/accept", object{"digest": digest["danger"]}, 403}},
 		{"a new tool", narrow, visit{"POST", "/api/v1/tools/mail:new/accept", object{"digest": digest["new"]}, 403}},
 		{"a read that is required", f.operator, visit{"DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil, 403}},

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -81,7 +82,8 @@ type Tool struct {
 	// Described is the description by operators, without inferred parts.
 	Described Description
 
-	schema Schema
+	schema   Schema
+	headline *headline.Template
 }
 
 // Check validates arguments against the tool's input schema. The error is an

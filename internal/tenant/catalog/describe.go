@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -33,6 +35,9 @@ type Description struct {
 	SideEffects *[]string
 	// Reversal reverts a call; nil means the reversal declared by the adapter.
 	Reversal *Reversal
+	// Headline is the template of one line about a call; empty infers it from the
+	// arguments. It holds for the definition that it was written for.
+	Headline string
 }
 
 // Bounds of a description.
@@ -54,6 +59,11 @@ func (d Description) Validate() error {
 	}
 	if d.Reversal != nil {
 		d.Reversal.check(&p, "/reversal/args")
+	}
+	if d.Headline != "" {
+		if _, err := headline.ParseTemplate(d.Headline); err != nil {
+			p.Add("/headline", envelope.RuleFormat, "%v", err)
+		}
 	}
 	if d.SideEffects != nil {
 		if len(*d.SideEffects) > maxSideEffects {
@@ -80,7 +90,20 @@ func (t *Tool) describe(d Description) {
 		t.SideEffects = t.inferSideEffects()
 	}
 	t.Reversal = cmp.Or(d.Reversal, t.Reversal)
+	t.headline, _ = headline.ParseTemplate(d.Headline) // an older rule may have accepted what is invalid now
 }
+
+// Headline returns one line about a call with the arguments: by the template of people,
+// or else inferred. The arguments stand in the order of the schema.
+func (t *Tool) Headline(args json.RawMessage) string {
+	if t.headline != nil {
+		return t.headline.Of(args, t.Recipients)
+	}
+	return headline.Of(headline.Ordered(args, t.InputSchema), t.Recipients)
+}
+
+// SuggestedHeadline returns a template for the headline, from the tool's schema.
+func (t *Tool) SuggestedHeadline() string { return headline.Suggest(t.InputSchema, t.Recipients) }
 
 // Reversible reports whether calls only read or can be reverted.
 func (t *Tool) Reversible() bool { return t.Effect == envelope.EffectRead || t.Reversal != nil }

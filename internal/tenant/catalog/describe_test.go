@@ -85,6 +85,47 @@ func TestOperatorsDescribeTools(t *testing.T) {
 	}
 }
 
+// A headline by people holds for the definition that it was written for, and arguments
+// stand in the order of the schema as the source lists it.
+func TestHeadlinesEndWithTheDefinition(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	act := policy.Key{Source: "src", Action: "act"}
+	list := func(schema string) {
+		tool := tenanttest.Tool("act")
+		tool.InputSchema = json.RawMessage(schema)
+		s.List("src", tool)
+	}
+	args := json.RawMessage(`{"why":"x","count_of":2,"to":"ana@example.org"}`)
+	const schema = `{"type":"object","properties":{"why":{},"to":{},"count_of":{}}}`
+	list(schema)
+	for template, want := range map[string]string{
+		"":                     "to ana@example.org · why x · count_of 2",
+		"Ask {/to} for {/why}": "Ask ana@example.org for x",
+	} {
+		s.Must(func(ctx context.Context, tx pgx.Tx) error {
+			return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{Headline: template})
+		})
+		if got := s.act().Headline(args); got != want {
+			t.Errorf("headline by %q = %s, want %s", template, got, want)
+		}
+	}
+	if got := string(s.act().InputSchema); got != schema {
+		t.Errorf("the schema is %s, want its order %s", got, schema)
+	}
+	s.Must(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DescribeTool(ctx, tx, s.Tenant, act, catalog.Description{Headline: "Ask {/to}"})
+	})
+	list(`{"type":"object","properties":{"to":{},"why":{},"cc":{}}}`)
+	if got, want := s.act().Headline(args), "to ana@example.org · why x · count_of 2"; got != want {
+		t.Errorf("after drift = %s, want %s", got, want)
+	}
+	err := catalog.Description{Headline: "nothing"}.Validate()
+	if broken, ok := errors.AsType[*envelope.InvalidError](err); !ok || broken.Fields[0].Pointer != "/headline" {
+		t.Errorf("a template without arguments: %v", err)
+	}
+}
+
 func TestDeclaredReversalIsStored(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -167,6 +167,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 	p := &dbsqlc.ToolDescribeParams{
 		TenantID: tenant, SourceID: key.Source, Name: key.Action,
 		Module: postgres.OrNull(d.Name.Module), Entity: postgres.OrNull(d.Name.Entity), Action: postgres.OrNull(d.Name.Action),
+		Headline: postgres.OrNull(d.Headline),
 	}
 	if d.SideEffects != nil {
 		// An empty list is stored as empty; nil would be NULL.
@@ -216,7 +217,7 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	if t.Reversal, err = parseReversal(r.DefaultReversal); err != nil {
 		return nil, fmt.Errorf("default reversal of tool %s: %w", t.Key, err)
 	}
-	described := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
+	described := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}, Headline: r.Headline}
 	if r.SideEffects != nil {
 		described.SideEffects = &r.SideEffects
 	}

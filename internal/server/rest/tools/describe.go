@@ -16,15 +16,16 @@ type toolDescription struct {
 	Module, Entity, Action string
 	SideEffects            *[]string         `json:"side_effects"`
 	Reversal               *catalog.Reversal `json:"reversal"`
+	Headline               string            `json:"headline"`
 }
 
 // Describe handles PUT /api/v1/tools/{tool}/description. It sets the names,
 // side effects and reversal of a tool.
 func Describe(c *request.Call, in toolDescription, key policy.Key) error {
 	d := catalog.Description{
-		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal,
+		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal, Headline: in.Headline,
 	}
-	c.Detail = map[string]any{"module": request.NilIfZero(in.Module), "entity": request.NilIfZero(in.Entity), "action": request.NilIfZero(in.Action), "side_effects": in.SideEffects}
+	c.Detail = map[string]any{"module": request.NilIfZero(in.Module), "entity": request.NilIfZero(in.Entity), "action": request.NilIfZero(in.Action), "side_effects": in.SideEffects, "headline": request.NilIfZero(in.Headline)}
 	if in.Reversal != nil {
 		c.Detail["reversal"] = in.Reversal.Tool.String()
 	}

@@ -83,13 +83,17 @@ func (l *listing) show(t *catalog.Tool) (wire.Tool, error) {
 		RequiresApproval: mode == envelope.ModeRequireApproval, Enabled: src.Enabled, Drifted: t.Drifted(), Drift: string(t.Drift),
 		Quarantined: t.Quarantined, Digest: base64.StdEncoding.EncodeToString(t.Digest),
 	}
+	if shown.Headline = t.Described.Headline; shown.Headline == "" {
+		shown.Headline = t.SuggestedHeadline()
+	}
+	shown.HeadlineConfirmed = t.Described.Headline != ""
 	if t.Reversal != nil {
 		shown.Reversal = &wire.Reversal{Tool: t.Reversal.Tool.String(), Args: t.Reversal.Args}
 	}
 	setLimits(&shown, l.rules[t.Key], t)
 	var err error
 	shown.ETag, err = request.ETagOf([]any{
-		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.Recipients, shown.RecipientsConfirmed,
+		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.Headline, shown.HeadlineConfirmed, shown.Recipients, shown.RecipientsConfirmed,
 		shown.Scopes, shown.Retry, shown.Timeout, shown.Drift, shown.Quarantined, shown.Digest,
 	})
 	return shown, err
