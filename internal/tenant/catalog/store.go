@@ -191,7 +191,7 @@ var violations = postgres.Violations{
 	"tools_source_id_fkey":          fault.New(fault.NotFound, "no such source"),
 	"tools_risk_override_check":     fault.New(fault.Invalid, "risk must be read, write or danger"),
 	"tools_effect_override_check":   fault.New(fault.Invalid, "effect must be read, idempotent, keyed or once"),
-	"tools_headline_check":         fault.New(fault.Invalid, "a headline must have at most 200 characters"),
+	"tools_headline_check":          fault.New(fault.Invalid, "a headline must have at most 200 characters"),
 	"tools_name_parts_check":        fault.New(fault.Invalid, "a part of a tool's full name must be 1 to 100 of a-z, 0-9, - and _, and start with a letter or a digit"),
 	"tools_max_attempts_check":      fault.New(fault.Invalid, "max_attempts must be 1 to 100"),
 	"snapshot_rules_source_id_fkey": fault.New(fault.NotFound, "no such source"),
