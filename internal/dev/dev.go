@@ -45,8 +45,11 @@ type Config struct {
 	Notes string
 	// Getenv returns a variable of triage, such as COUNTERSIGN_MAILDIRS; nil has none.
 	Getenv func(name string) string
-	// Mailbox has triage read a mailbox of the tenant demo.
+	// Mailbox has triage read the accounts of the tenant demo and a sample mailbox.
 	Mailbox bool
+	// Accounts has triage read the accounts of the tenant demo. The environment is for
+	// setting them up, without an example server and a demonstration.
+	Accounts bool
 	// Version is the version of the program, as MCP clients see it.
 	Version string
 	// Progress receives a line for each part that has started, if not nil.
@@ -123,6 +126,9 @@ func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
 		{"source", e.registerDemo},
 		{"triage", e.startTriage},
 	} {
+		if cfg.Accounts && (part.name == "notes" || part.name == "source") {
+			continue
+		}
 		if err := e.steps.run(ctx, part.name, part.up); err != nil {
 			return nil, err
 		}

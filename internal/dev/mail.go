@@ -55,7 +55,6 @@ func mailTools() []string {
 type mailbox struct {
 	dir    string
 	triage *process.Process
-	login  string
 }
 
 // newMailbox creates a Maildir for a tenant, the source that may change it, an
@@ -75,7 +74,14 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 	if err := e.registerAccount(ctx, of, m.dir); err != nil {
 		return nil, fmt.Errorf("set up the account of the sample mailbox: %w", err)
 	}
-	address, err := e.newTriageLogin(ctx, of, m)
+	var err error
+	m.triage, err = e.openTriage(ctx, of)
+	return m, err
+}
+
+// openTriage opens a triage process of a tenant, with a database login of its own.
+func (e *Environment) openTriage(ctx context.Context, of tenant) (*process.Process, error) {
+	address, err := e.newTriageLogin(ctx, of)
 	if err != nil {
 		return nil, fmt.Errorf("make the database login of triage: %w", err)
 	}
@@ -83,8 +89,10 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 	if err != nil {
 		return nil, err
 	}
-	m.triage, err = process.Open(ctx, cfg)
-	return m, err
+	if of.id == e.demo.id { // as for its sources: see startWorker
+		cfg.Mailboxes = append(cfg.Mailboxes, string(filepath.Separator))
+	}
+	return process.Open(ctx, cfg)
 }
 
 // triageConfig returns the configuration of triage: its variables, with the key of
@@ -144,27 +152,37 @@ func (e *Environment) registerAccount(ctx context.Context, of tenant, dir string
 // startTriage has triage read the mailbox of the tenant demo until the environment
 // closes.
 func (e *Environment) startTriage(ctx context.Context) (string, error) {
-	if !e.cfg.Mailbox {
+	var running *process.Process
+	what := "reads the accounts of " + TenantName
+	switch {
+	case e.cfg.Mailbox:
+		box, err := e.newMailbox(ctx, e.demo)
+		if err != nil {
+			return "", err
+		}
+		running, what = box.triage, "reads "+box.dir
+	case e.cfg.Accounts:
+		var err error
+		if running, err = e.openTriage(ctx, e.demo); err != nil {
+			return "", err
+		}
+	default:
 		return "reads the mailboxes of demonstrations", nil
 	}
-	box, err := e.newMailbox(ctx, e.demo)
-	if err != nil {
-		return "", err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	until, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() { // the environment's Close waits for it
 		defer close(ended)
-		if err := box.triage.Run(running); err != nil && running.Err() == nil {
+		if err := running.Run(until); err != nil && until.Err() == nil {
 			e.failed <- fmt.Errorf("triage ended: %w", err)
 		}
 	}()
 	e.onStop(func() {
 		stop()
 		<-ended
-		box.triage.Close()
+		running.Close()
 	})
-	return "reads " + box.dir, nil
+	return what, nil
 }
 
 // mailDir is where the sample mailboxes are.
@@ -183,13 +201,17 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 	if err != nil {
 		return err
 	}
+	known, err := hasSource(ctx, admin, mailSource)
+	if err != nil {
+		return err
+	}
 	if err := admin.PutSource(ctx, mailSource, wire.SourceInput{Kind: catalog.KindMail, Config: config}); err != nil {
 		return err
 	}
 	if err := connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, mailSource); err != nil {
 		return err
 	}
-	if !of.made {
+	if known {
 		return nil
 	}
 	for _, tool := range mailTools() {
@@ -202,22 +224,22 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 
 // newTriageLogin makes a database login with the rights of triage and binds it to
 // a tenant. It is dropped when the environment closes.
-func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox) (address string, err error) {
-	m.login = "dev_triage_" + strings.ReplaceAll(of.id.String(), "-", "")
+func (e *Environment) newTriageLogin(ctx context.Context, of tenant) (address string, err error) {
+	login := "dev_triage_" + strings.ReplaceAll(of.id.String(), "-", "")
 	password := rand.Text()
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "DROP ROLE IF EXISTS "+m.login+"; CREATE ROLE "+m.login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage", pgx.QueryExecModeSimpleProtocol)
+		_, err := tx.Exec(ctx, "DROP ROLE IF EXISTS "+login+"; CREATE ROLE "+login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage", pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	e.onClose(func(ctx context.Context) error {
-		_, err := e.pool.Exec(ctx, "DROP ROLE IF EXISTS "+m.login)
+		_, err := e.pool.Exec(ctx, "DROP ROLE IF EXISTS "+login)
 		return err
 	})
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := identity.BindDBLogin(ctx, tx, of.id, identity.DBLogin{Login: m.login, Tools: []string{mailSource + ":*"}, MaxWaiting: identity.DefaultMaxWaiting})
+		_, err := identity.BindDBLogin(ctx, tx, of.id, identity.DBLogin{Login: login, Tools: plan.Patterns(), MaxWaiting: identity.DefaultMaxWaiting})
 		return err
 	})
 	if err != nil {
@@ -227,7 +249,7 @@ func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox)
 	if err != nil {
 		return "", err
 	}
-	u.User = url.UserPassword(m.login, password)
+	u.User = url.UserPassword(login, password)
 	return u.String(), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -152,10 +153,14 @@ func (e *Environment) registerDemo(ctx context.Context) (string, error) {
 
 // registerSources makes the example server a source of a tenant, through the
 // API as an administrator does, lists its tools, adds the built-in tools and,
-// if the tenant is new, sets up the tools. Later the tools are as the user has
+// if the source is new, sets up the tools. Later the tools are as the user has
 // set them up.
 func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	admin, err := e.Client(of.tokens.Admin)
+	if err != nil {
+		return err
+	}
+	known, err := hasSource(ctx, admin, NotesSource)
 	if err != nil {
 		return err
 	}
@@ -173,10 +178,16 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 		return err
 	}
 	err = connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
-	if err != nil || !of.made {
+	if err != nil || known {
 		return err
 	}
 	return setUpTools(ctx, admin)
+}
+
+// hasSource reports whether a tenant has a source.
+func hasSource(ctx context.Context, admin *client.Client, id string) (bool, error) {
+	all, err := admin.Sources(ctx)
+	return slices.ContainsFunc(all, func(src wire.Source) bool { return src.ID == id }), err
 }
 
 // acceptNotes accepts where the example server is: at another address each time

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,8 +40,6 @@ type Tokens struct {
 type tenant struct {
 	id     envelope.TenantID
 	tokens Tokens
-	// made reports that the tenant did not exist before.
-	made bool
 }
 
 // prepareTenant makes the tenant demo, unless it exists, and a valid token for
@@ -84,7 +83,6 @@ func (e *Environment) ensureTenant(ctx context.Context, name string) (t tenant, 
 		return postgres.InTxReturning(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) (envelope.TenantID, error) { return by(ctx, tx, name) })
 	}
 	t.id, err = find(identity.NewTenant)
-	t.made = err == nil
 	if errors.Is(err, fault.Conflict) {
 		t.id, err = find(identity.TenantByName)
 	}
@@ -118,6 +116,10 @@ func (e *Environment) ensureTokens(ctx context.Context, of *tenant) error {
 	}
 	return nil
 }
+
+// ReadTokens returns the tokens that an environment keeps in a folder. Without any the
+// result is zero.
+func ReadTokens(dir string) (Tokens, error) { return readTokens(filepath.Join(dir, tokensName)) }
 
 // readTokens reads the file of tokens. A missing or invalid file has no
 // tokens.

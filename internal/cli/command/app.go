@@ -192,13 +192,14 @@ func (a *App) WithClient(run Run) func(*cobra.Command, []string) error {
 	}
 }
 
-// The environment variables of the connection and the database.
+// The environment variables of the connection and the database, and the address
+// without one.
 const (
 	urlEnv      = "COUNTERSIGN_URL"
 	TokenEnv    = "COUNTERSIGN_TOKEN"
 	DatabaseEnv = "DATABASE_URL"
 
-	defaultURL = "http://127.0.0.1:8080"
+	DefaultURL = "http://127.0.0.1:8080"
 )
 
 // connect gives a root command the flags that every command has.
@@ -207,12 +208,12 @@ func (a *App) connect(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) {
 		a.begun = true
-		a.URL = cmp.Or(a.URL, a.Getenv(urlEnv), defaultURL)
+		a.URL = cmp.Or(a.URL, a.Getenv(urlEnv), DefaultURL)
 		a.Token = cmp.Or(a.Token, a.Getenv(TokenEnv))
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON: one document, or one object per line for streams")
-	root.PersistentFlags().StringVar(&a.URL, "url", "", "`address` of the API (default $"+urlEnv+" or "+defaultURL+")")
+	root.PersistentFlags().StringVar(&a.URL, "url", "", "`address` of the API (default $"+urlEnv+" or "+DefaultURL+")")
 	root.PersistentFlags().StringVar(&a.Token, "token", "", "API `token` (default $"+TokenEnv+", which is safer)")
 }
 

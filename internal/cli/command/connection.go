@@ -87,14 +87,23 @@ func (a *App) Server() string { return strings.TrimSuffix(a.URL, "/") }
 
 // Logins is where they are kept.
 func (a *App) Logins() (login.Store, error) {
+	dir, err := a.ConfigDir()
+	if err != nil {
+		return login.Store{}, fmt.Errorf("no folder for logins: %w", err)
+	}
+	return login.NewStore(dir), nil
+}
+
+// ConfigDir returns the folder of the user's configuration of this command line.
+func (a *App) ConfigDir() (string, error) {
 	for _, in := range []struct{ env, below string }{
 		{configEnv, ""}, {"XDG_CONFIG_HOME", "countersign"}, {"HOME", filepath.Join(".config", "countersign")},
 	} {
 		if dir := a.Getenv(in.env); dir != "" {
-			return login.NewStore(filepath.Join(dir, in.below)), nil
+			return filepath.Join(dir, in.below), nil
 		}
 	}
-	return login.Store{}, fmt.Errorf("no folder for logins: set %s", configEnv)
+	return "", fmt.Errorf("set %s", configEnv)
 }
 
 // LoggedIn is the token of a login. It may be empty: the API then answers with

@@ -54,7 +54,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	if f.once {
 		cfg.Listen = "127.0.0.1:0"
 	} else {
-		cfg.Dir, cfg.Mailbox = cmp.Or(f.dir, dataDir(a)), true
+		cfg.Dir, cfg.Mailbox = cmp.Or(f.dir, DataDir(a)), true
 	}
 	log, where, done, err := devLog(a, cfg.Dir, f.verbose)
 	if err != nil {
@@ -165,10 +165,10 @@ func program(a *command.App) string {
 
 const dataDirHelp = "the user's folder for data"
 
-// dataDir returns the folder for data of the user's programs on this system. For
+// DataDir returns the folder for data of the user's programs on this system. For
 // root that is not in root's home, which the account that a private server then
 // runs as cannot enter.
-func dataDir(a *command.App) string {
+func DataDir(a *command.App) string {
 	home, err := os.UserHomeDir()
 	switch {
 	case a.Getenv("XDG_DATA_HOME") != "":

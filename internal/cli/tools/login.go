@@ -136,7 +136,7 @@ func showLoggedIn(ctx context.Context, a *command.App, c *client.Client, id stri
 	if err != nil {
 		return err
 	}
-	src, _, err := listedSince(ctx, c, id, asked, wait)
+	src, _, err := ListedSince(ctx, c, id, asked, wait)
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func showStored(ctx context.Context, a *command.App, c *client.Client, id string
 			return err
 		}
 	}
-	src, done, err := listedSince(ctx, c, id, asked, wait)
+	src, done, err := ListedSince(ctx, c, id, asked, wait)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func sourceRefresh(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		src, done, err := listedSince(ctx, c, args[0], asked, wait)
+		src, done, err := ListedSince(ctx, c, args[0], asked, wait)
 		switch {
 		case err != nil:
 			return err
@@ -289,8 +289,8 @@ func sourceRefresh(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// listedSince waits for a source to be listed later than a time.
-func listedSince(ctx context.Context, c *client.Client, id string, asked time.Time, wait time.Duration) (found wire.Source, done bool, err error) {
+// ListedSince waits for a source to be listed later than a time, for some time.
+func ListedSince(ctx context.Context, c *client.Client, id string, asked time.Time, wait time.Duration) (found wire.Source, done bool, err error) {
 	until := time.NewTimer(wait)
 	defer until.Stop()
 	look := time.NewTicker(refreshLook)

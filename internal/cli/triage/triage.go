@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// Command returns the command triage.
-func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("triage", accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), purge(a))
+// Command returns the command triage, with the one that sets accounts up.
+func Command(a *command.App, setup *cobra.Command) *cobra.Command {
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), purge(a))
 }
 
 func status(a *command.App) *cobra.Command {
@@ -103,7 +103,7 @@ func sync(a *command.App) *cobra.Command {
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		for i, s := range asked {
-			if ended[i], err = await(ctx, c, s); err != nil {
+			if ended[i], err = Await(ctx, c, s, func() {}); err != nil {
 				return err
 			}
 		}
@@ -149,8 +149,9 @@ func ask(ctx context.Context, c *client.Client, account string, request func(con
 	return asked, nil
 }
 
-// await waits until a run that began after the question has ended.
-func await(ctx context.Context, c *client.Client, asked wire.TriageStatus) (wire.TriageStatus, error) {
+// Await waits until a run that began after the question has ended. It calls look each
+// time that it has looked.
+func Await(ctx context.Context, c *client.Client, asked wire.TriageStatus, look func()) (wire.TriageStatus, error) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	last := asked
@@ -173,6 +174,7 @@ func await(ctx context.Context, c *client.Client, asked wire.TriageStatus) (wire
 		if !last.Enabled {
 			return last, fmt.Errorf("the account %s was disabled meanwhile", asked.Account)
 		}
+		look()
 		if ended(last, asked.AskedAt) {
 			return last, nil
 		}

@@ -37,8 +37,12 @@ type Provider struct {
 	// no others.
 	OAuth     *OAuth `json:"oauth,omitempty"`
 	OnlyOAuth bool   `json:"only_oauth,omitzero"`
+	// TrustedHost is the authserv-id of its Authentication-Results, if that is one.
+	TrustedHost string `json:"trusted_host,omitzero"`
 	// From is the reason for the provider: the domain, or the MX record.
 	From string `json:"from"`
+	// Public is set if anybody can have an address of the domain.
+	Public bool `json:"public,omitzero"`
 }
 
 // known is a row of the table of providers: its domains, and the domains of its MX
@@ -78,7 +82,7 @@ func table() []known {
 	return []known{
 		{Provider{
 			Name: "gmail", Title: "Gmail", IMAP: imaps("imap.gmail.com"), SMTP: smtps("smtp.gmail.com"), OAuth: google(),
-			AppPassword: "https://myaccount.google.com/apppasswords",
+			AppPassword: "https://myaccount.google.com/apppasswords", TrustedHost: "mx.google.com",
 		}, []string{"gmail.com", "googlemail.com"}, []string{"google.com", "googlemail.com"}},
 		{Provider{
 			Name: "outlook", Title: "Outlook.com", IMAP: imaps("outlook.office365.com"), SMTP: submission("smtp-mail.outlook.com"), OAuth: microsoft(), OnlyOAuth: true,
@@ -138,7 +142,9 @@ func ProviderOf(ctx context.Context, address string, dns Resolver) Provider {
 	all := table()
 	for _, k := range all {
 		if slices.ContainsFunc(k.domains, func(of string) bool { return matches(of, domain) }) {
-			return k.from("the domain " + domain)
+			p := k.from("the domain " + domain)
+			p.Public = !strings.HasSuffix(domain, ".onmicrosoft.com")
+			return p
 		}
 	}
 	other := Provider{Name: "other", Title: domain, IMAP: imaps("imap." + domain), SMTP: submission("smtp." + domain), From: "no known provider has the domain " + domain}

@@ -21,6 +21,16 @@ const (
 	ToolDraft       Tool = "message.draft"
 )
 
+// Patterns returns the patterns of tools that a database login of triage may propose,
+// of any source.
+func Patterns() []string {
+	var all []string
+	for _, tool := range []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove, ToolDraft} {
+		all = append(all, "*:"+string(tool))
+	}
+	return all
+}
+
 // Field is one argument of a call.
 type Field struct {
 	// Pointer is its place in the arguments (RFC 6901).

@@ -1,0 +1,208 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/cli"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/cli/mailsetup"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// newcomer is a person with a home folder and an empty database.
+type newcomer struct {
+	t    *testing.T
+	home string
+	env  map[string]string
+}
+
+func newNewcomer(t *testing.T) *newcomer {
+	t.Helper()
+	home := t.TempDir()
+	return &newcomer{t: t, home: home, env: map[string]string{
+		"HOME": home, "DATABASE_URL": dbtest.EmptyURL(t), "XDG_DATA_HOME": filepath.Join(home, ".local/share"),
+	}}
+}
+
+// run runs a command, with lines that the person types.
+func (n *newcomer) run(ctx context.Context, in string, args ...string) result {
+	n.t.Helper()
+	var out, errs bytes.Buffer
+	code := cli.Run(ctx, args, command.System{In: strings.NewReader(in), Out: &out, Err: &errs, Getenv: func(name string) string { return n.env[name] }})
+	return result{code, out.String(), errs.String()}
+}
+
+// want runs a command that must succeed and print texts.
+func (n *newcomer) want(in string, args []string, texts ...string) result {
+	n.t.Helper()
+	got := n.run(n.t.Context(), in, args...)
+	if got.code != command.ExitOK {
+		n.t.Fatalf("%q: exit code %d\n%s%s", args, got.code, got.out, got.err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got.out+got.err, text) {
+			n.t.Errorf("%q does not print %q:\n%s%s", args, text, got.out, got.err)
+		}
+	}
+	return got
+}
+
+// maildir fills a Maildir with some weeks of mail of a person.
+func maildir(t *testing.T, dir, own string) {
+	t.Helper()
+	for _, folder := range []string{"", ".Sent", ".Archive", ".Drafts", ".Junk"} {
+		for _, part := range []string{"cur", "new", "tmp"} {
+			if err := os.MkdirAll(filepath.Join(dir, folder, part), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put := func(folder, name, raw string, age time.Duration) {
+		path := filepath.Join(dir, folder, "cur", name+".test:2,S")
+		at := time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(path, []byte(raw), 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const day = 24 * time.Hour
+	for i := range 20 {
+		age := time.Duration(i) * day
+		date := time.Now().Add(-age).Format(time.RFC1123Z)
+		id := fmt.Sprintf("r%d@work.example", i)
+		put("", fmt.Sprintf("1%02d", i), fmt.Sprintf("Message-ID: <%s>\nFrom: Mila Okoro <mila@work.example>\nTo: %s\nSubject: Could you sign the offer today? (%d)\nDate: %s\n\nHi,\n\ncould you please look at the offer and sign it by noon today? The customer waits for it.\n\nThanks\nMila\n", id, own, i, date), age)
+		put("", fmt.Sprintf("2%02d", i), fmt.Sprintf("Message-ID: <n%d@garden.example>\nFrom: Garden Weekly <news@garden.example>\nTo: %s\nSubject: Plants of the week (%d)\nDate: %s\nList-Id: <weekly.garden.example>\nList-Unsubscribe: <https://garden.example/u>\nPrecedence: bulk\n\nIn this issue: ten plants that need little water.\n", i, own, i, date), age)
+		if i < 2 {
+			continue // not answered yet
+		}
+		put(".Sent", fmt.Sprintf("3%02d", i), fmt.Sprintf("Message-ID: <s%d@example.org>\nFrom: Ann <%s>\nTo: mila@work.example\nSubject: Re: the offer\nDate: %s\nIn-Reply-To: <%s>\n\nHello Mila, thank you for the offer. I have signed it this morning, and sent it to the customer. Please let me know if anything else is missing.\n\n-- \nAnn Example\nExample Ltd\n", i, own, date, id), age)
+	}
+}
+
+// TestSetupFromAMaildir goes from an empty database to the first brief with one
+// command, again, and back to the beginning.
+func TestSetupFromAMaildir(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	dir := filepath.Join(n.home, "Mail")
+	maildir(t, dir, "ann@example.org")
+	if err := os.WriteFile(filepath.Join(n.home, ".muttrc"), []byte("set folder=~/Mail\nset spoolfile=~/Mail\nset from=ann@example.org\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.want("", []string{"triage", "setup", "--discover"}, "ann@example.org", dir, "mutt ~/.muttrc spoolfile")
+
+	began := time.Now()
+	got := n.want("", []string{"triage", "setup", "--yes"}, "found in mutt ~/.muttrc", "VIPs", "Needs you now", "Could you sign the offer", "observe-only", "expire after 7 days", "triage setup --undo ann-example.org")
+	t.Logf("from an empty database to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
+
+	again := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", dir, "--yes", "--json"}).out)
+	if again.Stored != "updated" || again.Account != "ann-example.org" || again.Source != "mail-ann-example.org" || again.Brief.Buckets["archived"] == 0 || len(again.Brief.Attention) == 0 {
+		t.Errorf("the second run answers %+v", again)
+	}
+	if d := again.Defaults; d == nil || len(d.VIP) != 1 || d.VIP[0] != "mila@work.example" || d.Newsletters[0] != "garden.example" || d.Signature != "Ann Example\nExample Ltd" || d.Language != "en" {
+		t.Errorf("defaults = %+v", again.Defaults)
+	}
+	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account ann-example.org")
+	n.want("", []string{"triage", "setup", "--undo", "ann@example.org"}, "is removed already")
+}
+
+// rows counts the rows of every table of the database.
+func (n *newcomer) rows() map[string]int {
+	n.t.Helper()
+	conn := dbtest.Connect(n.t, n.env["DATABASE_URL"])
+	tables, err := conn.Query(n.t.Context(), `SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname !~ '^pg_|^information_schema$' ORDER BY 1`)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(tables, pgx.RowTo[string])
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	counts := make(map[string]int)
+	for _, name := range names {
+		var count int
+		if err := conn.QueryRow(n.t.Context(), "SELECT count(*) FROM "+name).Scan(&count); err != nil {
+			n.t.Fatal(err)
+		}
+		counts[name] = count
+	}
+	return counts
+}
+
+// TestSetupIsUndoneWhole compares the rows of all tables. The record of what was done
+// stays.
+func TestSetupIsUndoneWhole(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	dir := filepath.Join(n.home, "Mail")
+	maildir(t, dir, "ann@example.org")
+	n.want("", []string{"triage", "setup", "--undo", "mail"}, "was not set up")
+	before := n.rows()
+
+	n.want("", []string{"triage", "setup", dir, "--yes"})
+	during := n.rows()
+	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account mail")
+
+	after := n.rows()
+	if during["countersign_data.triage_messages"] == 0 || during["countersign_data.sources"] == before["countersign_data.sources"] {
+		t.Error("setup stored nothing that could be removed")
+	}
+	stay := map[string]string{
+		"countersign_data.events":    "is the record",
+		"countersign_data.db_logins": "has a row for every start of the environment",
+		"countersign_data.workers":   "has a row for every start of the environment",
+		"river.river_job":            "has the jobs of the environment",
+	}
+	for name, count := range after {
+		if count != before[name] && stay[name] == "" {
+			t.Errorf("%s has %d rows, and had %d before", name, count, before[name])
+		}
+	}
+}
+
+// TestSetupThatWasInterruptedIsRunAgain ends the command at several points.
+func TestSetupThatWasInterruptedIsRunAgain(t *testing.T) {
+	t.Parallel()
+	n := newNewcomer(t)
+	dir := filepath.Join(n.home, "Mail")
+	maildir(t, dir, "ann@example.org")
+	for _, line := range []string{"Login:", "Source:", "Reading:"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &watched{until: line, then: cancel}
+		code := cli.Run(ctx, []string{"triage", "setup", dir, "--yes"}, command.System{In: strings.NewReader(""), Out: out, Err: out, Getenv: func(name string) string { return n.env[name] }})
+		cancel()
+		if code == command.ExitOK || !out.seen {
+			t.Errorf("interrupted at %q: exit code %d, seen %v\n%s", line, code, out.seen, out.text.String())
+		}
+	}
+
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "Set up mail in")
+	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account mail")
+}
+
+// watched is an output that calls a function when a text is written to it.
+type watched struct {
+	until string
+	then func()
+	seen bool
+	text bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.text.Write(p)
+	if !w.seen && strings.Contains(w.text.String(), w.until) {
+		w.seen = true
+		w.then()
+	}
+	return len(p), nil
+}
