@@ -139,7 +139,7 @@ func (n *newcomer) rows() map[string]int {
 	return counts
 }
 
-// TestSetupIsUndoneWhole compares the rows of all tables. The record of what was done
+// TestSetupIsUndoneWhole compares the rows of all tables. The record of the work
 // stays.
 func TestSetupIsUndoneWhole(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 // Package mailsetup has the command triage setup: from a mail account on this machine
 // to its first brief. It calls the API as the other commands do, and keeps no state:
-// a second run finds what the first one has stored.
+// a second run continues from the stored rows.
 package mailsetup
 
 import (

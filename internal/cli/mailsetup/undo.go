@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/discover"
 )
 
-// removed lists what an undo removed.
+// removed is the result of an undo.
 type removed struct {
 	Account string `json:"account"`
 	Removed bool   `json:"removed"`

@@ -224,7 +224,7 @@ func same(a, b Finding) bool {
 	return a.Server.Host == b.Server.Host && a.User == b.User
 }
 
-// join adds to a finding what another one of the account has.
+// join adds the details of another finding of the account.
 func join(a, b Finding) Finding {
 	a.Address = cmp.Or(a.Address, b.Address)
 	if a.SMTP.Host == "" {

@@ -52,7 +52,7 @@ func newDNS(t *testing.T, mx map[string]string) (*dnsServer, *net.Resolver) {
 	}}
 }
 
-// answer answers a question; nil for what is none.
+// answer answers a question; nil for other bytes.
 func (s *dnsServer) answer(raw []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(raw) != nil || len(m.Questions) != 1 {
