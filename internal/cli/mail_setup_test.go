@@ -193,9 +193,9 @@ func TestSetupThatWasInterruptedIsRunAgain(t *testing.T) {
 // watched is an output that calls a function when a text is written to it.
 type watched struct {
 	until string
-	then func()
-	seen bool
-	text bytes.Buffer
+	then  func()
+	seen  bool
+	text  bytes.Buffer
 }
 
 func (w *watched) Write(p []byte) (int, error) {
