@@ -25,8 +25,13 @@ const (
 // of any source.
 func Patterns() []string {
 	var all []string
-	for _, tool := range []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove, ToolDraft} {
-		all = append(all, "*:"+string(tool))
+	for _, r := range Rules() {
+		if r.Pattern != "/account" {
+			continue
+		}
+		for _, tool := range r.Tools {
+			all = append(all, "*:"+string(tool))
+		}
 	}
 	return all
 }
