@@ -167,6 +167,11 @@ roll: postgres ## Replace the image's processes one by one under load; in contai
 bench: build postgres ## Measure against River in the same run
 	$(GO) run -C bench . && $(GO) run -C bench . -run page,models
 
+.PHONY: budget
+budget: build postgres ## Before a release: fail if an action costs 5 % more processor time than in the last one; RELEASE=v1.2.3
+	@last=$(RELEASE); last=$${last:-$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)} || { echo "budget: no release; set RELEASE to a revision" >&2; exit 1; }; \
+	$(GO) run -C bench . -run cpu -n 30000 -pairs 25 -against "$$last" -most 1.05
+
 .PHONY: chaos
 chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
 	$(GO) run -C bench ./chaos

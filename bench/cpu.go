@@ -57,8 +57,7 @@ func measureCPU(ctx context.Context, s *suite) error {
 		pairs = append(pairs, pair)
 		s.rep.note("pair %d: Go and PostgreSQL, ours %s, %s %s", n+1, pair[0], other.name, pair[1])
 	}
-	s.reportPairs(other.name, pairs)
-	return nil
+	return s.reportPairs(other.name, pairs)
 }
 
 // String returns the processor time of a sample.
@@ -136,23 +135,27 @@ func buildOther(ctx context.Context, other, dir, program string) (err error) {
 type measurement struct {
 	name, unit string
 	of         func(cost) float64
+	// budget reports whether -most bounds it.
+	budget bool
 }
 
 // measurements are the figures of a sample, in order.
 func measurements() []measurement {
 	return []measurement{
-		{"processor time of Go", "µs", func(u cost) float64 { return u.GoCPU }},
-		{"processor time of PostgreSQL", "µs", func(u cost) float64 { return u.PostgresCPU }},
-		{"processor time of both", "µs", func(u cost) float64 { return u.GoCPU + u.PostgresCPU }},
-		{"WAL", "bytes", func(u cost) float64 { return u.WAL }},
-		{"row versions", "", func(u cost) float64 { return u.Rows }},
-		{"allocations", "", func(u cost) float64 { return u.Allocations }},
-		{"allocated", "bytes", func(u cost) float64 { return u.Allocated }},
+		{"processor time of Go", "µs", func(u cost) float64 { return u.GoCPU }, false},
+		{"processor time of PostgreSQL", "µs", func(u cost) float64 { return u.PostgresCPU }, false},
+		{"processor time of both", "µs", func(u cost) float64 { return u.GoCPU + u.PostgresCPU }, true},
+		{"WAL", "bytes", func(u cost) float64 { return u.WAL }, false},
+		{"row versions", "", func(u cost) float64 { return u.Rows }, false},
+		{"allocations", "", func(u cost) float64 { return u.Allocations }, false},
+		{"allocated", "bytes", func(u cost) float64 { return u.Allocated }, false},
 	}
 }
 
-// reportPairs reports the medians, and the ratio of a pair with its interval.
-func (s *suite) reportPairs(other string, pairs [][2]costs) {
+// reportPairs reports the medians, and the ratio of a pair with its interval. It fails if
+// the processor time of an action has a ratio above -most.
+func (s *suite) reportPairs(other string, pairs [][2]costs) error {
+	var over []error
 	fmt.Printf("\n%-40s %10s %10s   ratio, 95 %% interval\n", "an action", "ours", other)
 	for _, part := range []struct {
 		name string
@@ -177,8 +180,12 @@ func (s *suite) reportPairs(other string, pairs [][2]costs) {
 			name := strings.TrimSuffix(res.Name+", "+m.unit, ", ")
 			fmt.Printf("%-40s %10.1f %10.1f   %.3f  %.3f–%.3f  %s\n", name, res.Ours, res.Peer, mid, low, high, change(low, high))
 			s.rep.write(res)
+			if m.budget && s.most > 0 && mid > s.most {
+				over = append(over, fmt.Errorf("%s of %s: %.3f times that of %s, more than %.2f", m.name, part.name, mid, other, s.most))
+			}
 		}
 	}
+	return errors.Join(over...)
 }
 
 // change returns the meaning of a ratio's interval.

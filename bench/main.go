@@ -103,6 +103,7 @@ type options struct {
 	pairs   int
 	only    string
 	against string
+	most    float64
 	length  time.Duration
 	past    int
 	crowd   int
@@ -179,6 +180,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.only, "only", "", "`parts` of the run http, with commas between: proposals, waits, decisions, calls, sessions, reads, idle; all by default")
 	fs.IntVar(&o.pairs, "pairs", 9, "pairs of the run cpu, 6 at least")
 	fs.StringVar(&o.against, "against", "", "`build` that the run cpu compares with instead of River: a revision of git, or a folder with a checkout")
+	fs.Float64Var(&o.most, "most", 0, "`ratio` of processor time an action above which the run cpu fails; 0 never fails")
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")

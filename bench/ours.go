@@ -49,7 +49,12 @@ type environment struct {
 
 // newEnvironment opens a database that newTenant has been called on.
 func newEnvironment(ctx context.Context, url string) (*environment, error) {
-	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: 8, Name: "bench"})
+	return newEnvironmentOf(ctx, url, 8)
+}
+
+// newEnvironmentOf has a number of connections.
+func newEnvironmentOf(ctx context.Context, url string, conns int32) (*environment, error) {
+	pool, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConns: conns, Name: "bench"})
 	if err != nil {
 		return nil, err
 	}
