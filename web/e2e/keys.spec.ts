@@ -2,6 +2,7 @@
 import type { Page } from '@playwright/test'
 import { type CommandID, commandIDs, table } from '../src/lib/keys'
 import { api, expect, login, propose, test, url } from './fixture'
+import { notices } from './notice'
 import { quiet } from './quiet'
 import { phase, type Recorder, test as recorded } from './recorder'
 
@@ -156,6 +157,20 @@ const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
     await fresh()
     await press()
     await expect(page.getByRole('dialog').getByRole('button', { name: 'Approve, and allow' })).toBeVisible()
+  },
+  acknowledge: async ({ page, press }) => {
+    const [id] = await notices(1)
+    await page.goto(`${url()}/inbox/${id}?kind=notify`)
+    await quiet(page)
+    await expect(page.getByRole('button', { name: 'Acknowledge' })).not.toHaveAttribute('aria-disabled', 'true')
+    await press()
+    await expect
+      .poll(async () =>
+        (await api<{ items: { action_id: string }[] }>('operator', 'GET', '/api/v1/inbox?kind=notify')).items.map(
+          (item) => item.action_id,
+        ),
+      )
+      .not.toContain(id)
   },
   undo: async ({ page, fresh, press }) => {
     const id = await fresh(`,"constraints":{"not_before":"${new Date(Date.now() + 3_600_000).toISOString()}"}`)

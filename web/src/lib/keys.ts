@@ -41,6 +41,7 @@ const rows = {
   deny: { label: 'Deny…', keys: ['d'], group: 'Decide' },
   edit: { label: 'Edit', keys: ['e'], group: 'Decide' },
   always: { label: 'Always…', keys: ['w'], group: 'Decide' },
+  acknowledge: { label: 'Acknowledge', keys: ['c'], group: 'Decide' },
   undo: { label: 'Undo', keys: ['u'], group: 'Decide' },
   whole: { label: 'Show all values in full', keys: ['f'], group: 'Decide' },
   note: { label: 'Note', keys: ['n'], group: 'Decide' },

@@ -16,6 +16,7 @@ import { diff } from '../../lib/pointer'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
+import { Acknowledge } from './Acknowledge'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
 import { type Action, actionQuery, type Item } from './items'
@@ -157,6 +158,8 @@ function Loaded({
             {marked} are marked in the list, and what you decide is about these. Unmark them to decide about this one.
           </p>
         </footer>
+      ) : item?.kind === 'notify' ? (
+        <Acknowledge {...looking} />
       ) : (
         <Bar {...looking} />
       )}

@@ -32,6 +32,16 @@ export const edit = (id: string, etag: string, args: Json, note: string) =>
   action(id, 'edit', { args, note: note || undefined }, etag)
 export const undo = (id: string) => action(id, 'undo')
 
+// acknowledge takes notices off the list, a part at a time.
+export async function acknowledge(ids: readonly string[]): Promise<undefined> {
+  try {
+    for (let from = 0; from < ids.length; from += part)
+      await post('/api/v1/inbox/acknowledge', { ids: ids.slice(from, from + part) })
+  } finally {
+    markStale(...lists)
+  }
+}
+
 // Many is what became of many: the answers that came, in order, and the error that ended it before all were answered.
 export interface Many {
   decided: readonly Decided[]

@@ -10,6 +10,7 @@ import { shown } from '../../lib/text'
 import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
 import { End } from '../actions/end'
+import { AcknowledgeMarked } from './Acknowledge'
 import { Batch } from './Batch'
 import { Detail } from './Detail'
 import { forecastQuery } from './decide'
@@ -66,6 +67,7 @@ export default function Inbox({ id }: { id?: string }) {
     () => rows.filter((item) => marked.has(keyOf(item)) && decided(item.kind) && waits(item)),
     [rows, marked, over, here],
   )
+  const notices = rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'notify' && waits(item))
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
   useCommands([
@@ -132,6 +134,7 @@ export default function Inbox({ id }: { id?: string }) {
         {marked.size > 0 ? (
           <Marked
             items={chosen}
+            notices={notices}
             marked={marked.size}
             onBatch={(verb) => setBatch({ verb, items: chosen })}
             onClear={() => setMarked(new Set())}
@@ -229,9 +232,15 @@ function Kinds({
       tabs={[
         { key: 'all', label: <>All {count(sum)}</> },
         { key: 'approval', label: <>Ask {count(counts?.approval)}</> },
-        ...(counts?.question ? [{ key: 'question' as const, label: <>Questions {count(counts.question)}</> }] : []),
-        ...(counts?.review ? [{ key: 'review' as const, label: <>Reviews {count(counts.review)}</> }] : []),
-        ...(counts?.notify ? [{ key: 'notify' as const, label: <>Done {count(counts.notify)}</> }] : []),
+        ...(counts?.question || chosen === 'question'
+          ? [{ key: 'question' as const, label: <>Questions {count(counts?.question)}</> }]
+          : []),
+        ...(counts?.review || chosen === 'review'
+          ? [{ key: 'review' as const, label: <>Reviews {count(counts?.review)}</> }]
+          : []),
+        ...(counts?.notify || chosen === 'notify'
+          ? [{ key: 'notify' as const, label: <>Done {count(counts?.notify)}</> }]
+          : []),
         { key: 'unknown', label: <>Unknown {count(counts?.unknown)}</> },
         { key: 'compensation', label: <>Reversals {count(counts?.compensation)}</> },
       ]}
@@ -321,12 +330,15 @@ function Likeness({
 
 function Marked({
   items,
+  notices,
   marked,
   onBatch,
   onClear,
   resting,
 }: {
   items: readonly Item[]
+  // notices are what triage did by itself.
+  notices: readonly Item[]
   marked: number
   onBatch: (verb: 'approve' | 'deny') => void
   onClear: () => void
@@ -343,7 +355,8 @@ function Marked({
   return (
     <div className="marked" ref={ref} role="region" aria-label="Marked">
       <p role="status">
-        {marked} marked{items.length < marked && `, ${items.length} can be decided together`}
+        {marked} marked
+        {items.length + notices.length < marked && `, ${items.length} can be decided together`}
         {differ.pointers.length > 0 && items.length > 1 && (
           <>
             ; differ in{' '}
@@ -355,12 +368,17 @@ function Marked({
         )}
       </p>
       <div className="row">
-        <Button kind="primary" command="approve" whyNot={whyNot} onClick={() => onBatch('approve')}>
-          Approve {items.length}
-        </Button>
-        <Button kind="danger" command="deny" whyNot={whyNot} onClick={() => onBatch('deny')}>
-          Deny {items.length}…
-        </Button>
+        {notices.length > 0 && <AcknowledgeMarked items={notices} onDone={onClear} />}
+        {(items.length > 0 || notices.length === 0) && (
+          <>
+            <Button kind="primary" command="approve" whyNot={whyNot} onClick={() => onBatch('approve')}>
+              Approve {items.length}
+            </Button>
+            <Button kind="danger" command="deny" whyNot={whyNot} onClick={() => onBatch('deny')}>
+              Deny {items.length}…
+            </Button>
+          </>
+        )}
         <Button onClick={onClear}>Unmark</Button>
       </div>
     </div>
