@@ -26,7 +26,7 @@ func areas() []area {
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38450},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26000},
 		{"the command line", []string{"internal/cli"}, 14270},
-		{"the page", []string{"web"}, 12100},
+		{"the page", []string{"web"}, 12300},
 		{"the database", []string{"db", "internal/postgres"}, 12800},
 		{"what all share", []string{".", "internal", "schemas"}, 6300},
 		{"programs and development", []string{"cmd", "internal/dev", "examples", "deploy", "tools"}, 3600},
