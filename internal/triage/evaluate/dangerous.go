@@ -150,7 +150,7 @@ func (r *run) askAdversary(ctx context.Context, c *cascade.Cascade, s senderKind
 	}
 	for i, result := range c.Ask(ctx, mails) {
 		if len(result.Open) > 0 {
-			return fmt.Errorf("a question about a mail of %s has no answer", strings.TrimSpace(s.header))
+			return fmt.Errorf("a question about a mail of %s has no answer", s.name)
 		}
 		d := cascade.Decide(facts[i], result.Replies)
 		proposals, _ := plan.Plan(d, plan.Target{

@@ -100,6 +100,7 @@ type run struct {
 	Options
 	sources   []corpus.Source
 	cold      *classify.Model
+	shipped   *classify.Model
 	own       fixture
 	languages fixture
 	lures     fixture

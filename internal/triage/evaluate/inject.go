@@ -27,6 +27,10 @@ type victim struct{ subject, body string }
 // of a known and authenticated sender, and compares the wanted actions with
 // those for the clean mail.
 func (r *run) evaluateInjection(ctx context.Context) error {
+	var err error
+	if r.shipped, err = classify.Embedded(); err != nil {
+		return err
+	}
 	attacks, victims := splitLines(ownAttacks), r.own.victims(40)
 	if r.Attacks > 0 {
 		attacks = sample(attacks, r.Attacks)
@@ -37,7 +41,7 @@ func (r *run) evaluateInjection(ctx context.Context) error {
 	if r.Corpus == nil {
 		return nil
 	}
-	attacks, victims, err := readInjection(r.Corpus)
+	attacks, victims, err = readInjection(r.Corpus)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.report.Absent = append(r.report.Absent, "injection")
 		return nil
@@ -52,7 +56,7 @@ func (r *run) attacked(ctx context.Context, set string, attacks []string, victim
 	if err := r.injected(ctx, set, attacks, victims); err != nil {
 		return err
 	}
-	if err := r.evaluateMoves(ctx, set, attacks, victims); err != nil {
+	if err := r.evaluateMatrix(ctx, set, attacks, victims); err != nil {
 		return err
 	}
 	return r.evaluateAdversaries(ctx, set, attacks, victims)
@@ -89,8 +93,8 @@ func (r *run) injected(ctx context.Context, set string, attacks []string, victim
 }
 
 // sample returns evenly spaced elements of a list.
-func sample(all []string, many int) []string {
-	var some []string
+func sample[T any](all []T, many int) []T {
+	var some []T
 	for i := range min(many, len(all)) {
 		some = append(some, all[i*len(all)/min(many, len(all))])
 	}
@@ -138,7 +142,7 @@ func (r *run) handle(subject, body string) handled {
 		},
 	}
 	found := signal.Find(m, about)
-	prediction := r.cold.Predict(r.cold.Features(m, about, found))
+	prediction := r.shipped.Predict(r.shipped.Features(m, about, found))
 	found = found.WithModel(prediction.Phishing)
 	levels := map[decide.Cohort]decide.Level{}
 	for _, c := range decide.Cohorts() {
