@@ -122,7 +122,7 @@ func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []str
 	}
 	number := func(name string, n int) Figure { return Figure{Name: name, Value: float64(n), Unit: "mails"} }
 	r.add(Section{
-		Set: set + " with injected instructions, local models that lie", Mode: Rules, Examples: sum.tried,
+		Set: set + " with injected instructions, local models that lie", Mode: Shipped, Examples: sum.tried,
 		Figures: []Figure{
 			number("asked about", sum.asked), number("with an envelope, every cohort at L5", sum.envelopes),
 			number("with a forbidden envelope", sum.forbidden),

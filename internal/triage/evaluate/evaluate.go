@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
@@ -72,6 +73,9 @@ const (
 	Asked Mode = "asked"
 	// Measured figures are not comparisons with labels.
 	Measured Mode = "measured"
+	// Shipped figures are of the shipped models, on mail that they were not
+	// trained on.
+	Shipped Mode = "shipped"
 )
 
 // Section is a table of figures of one set in one mode.
@@ -79,9 +83,13 @@ type Section struct {
 	Set  string `json:"set"`
 	Mode Mode   `json:"mode"`
 	// Examples is the number of distinct examples.
-	Examples int      `json:"examples"`
-	Note     string   `json:"note,omitempty"`
-	Figures  []Figure `json:"figures"`
+	Examples int `json:"examples"`
+	// Trained and Tuned name the mail that the models were trained on, and on
+	// which rules, thresholds and prompts were chosen.
+	Trained string   `json:"trained"`
+	Tuned   string   `json:"tuned"`
+	Note    string   `json:"note,omitempty"`
+	Figures []Figure `json:"figures"`
 }
 
 // Report is the result of an evaluation.
@@ -204,4 +212,38 @@ func (r *run) trainCold(context.Context) error {
 	return nil
 }
 
-func (r *run) add(s Section) { r.report.Sections = append(r.report.Sections, s) }
+// add adds a section, with the mail that its models were trained and tuned on.
+func (r *run) add(s Section) {
+	s.Trained, s.Tuned = r.origin(s.Mode)
+	r.report.Sections = append(r.report.Sections, s)
+}
+
+// origin returns the mail on which the models of a mode were trained and tuned.
+func (r *run) origin(m Mode) (trained, tuned string) {
+	var names []string
+	for _, source := range r.sources {
+		if !r.labelled(source.Name) {
+			names = append(names, source.Name)
+		}
+	}
+	cold := strings.Join(names, ", ")
+	switch m {
+	case Cold:
+		return cold, "none of the evaluated sets"
+	case CrossValidated:
+		return cold + ", and the open thirds without the judged fold", "the open thirds"
+	case LockedThird:
+		return cold + ", and the open thirds", "the open thirds"
+	case Tuned:
+		return cold, "this set: rules were changed after a look at it"
+	case Rules:
+		return "no models", "rules may have been written with the set in view"
+	case Asked:
+		return "as its makers trained the model", "none of the evaluated sets"
+	case Measured:
+		return cold, "none of the evaluated sets"
+	case Shipped:
+		return "all sets of internal/triage/classify/model.md", "the open thirds, without the mail of this set"
+	}
+	return "", ""
+}

@@ -126,6 +126,11 @@ func TestRunWithACorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	for _, s := range got.Sections {
+		if s.Trained == "" || s.Tuned == "" {
+			t.Errorf("%s, %s does not name what it was trained and tuned on", s.Set, s.Mode)
+		}
+	}
 	if got.Model != alone.Model {
 		t.Error("the cold model depends on the sets that it is asked about")
 	}
@@ -139,7 +144,7 @@ func TestRunWithACorpus(t *testing.T) {
 	}{
 		{"mail-labelled/messages", evaluate.Cold, 7}, {"mail-labelled/messages", evaluate.CrossValidated, 7}, // of ten
 		{"mail-labelled/phishing", evaluate.Tuned, 1}, {"request-sentences", evaluate.CrossValidated, 13}, // of two and twenty
-		{"replies/talon", evaluate.Rules, 3}, {"injection with injected instructions", evaluate.Rules, 6},
+		{"replies/talon", evaluate.Rules, 3}, {"injection with injected instructions", evaluate.Shipped, 6},
 	} {
 		if s, ok := section(got, want.set, want.mode); !ok || s.Examples != want.examples {
 			t.Errorf("%s, %s has %d examples, want %d", want.set, want.mode, s.Examples, want.examples)
@@ -164,7 +169,7 @@ func TestDangerousAnswersLeadToNothingForbidden(t *testing.T) {
 	}
 
 	for _, set := range sets {
-		s, ok := section(got, set+" with injected instructions, local models that lie", evaluate.Rules)
+		s, ok := section(got, set+" with injected instructions, local models that lie", evaluate.Shipped)
 		if !ok {
 			t.Fatalf("%s: nothing was tried", set)
 		}
@@ -198,7 +203,7 @@ func TestInjectedTextGainsNothing(t *testing.T) {
 	}
 
 	for _, set := range sets {
-		s, ok := section(got, set+" with injected instructions, by sender and part", evaluate.Rules)
+		s, ok := section(got, set+" with injected instructions, by sender and part", evaluate.Shipped)
 		if !ok {
 			t.Fatalf("%s: nothing was tried", set)
 		}
@@ -332,7 +337,7 @@ func TestRender(t *testing.T) {
 	t.Parallel()
 	r := evaluate.Report{
 		Model: "0123456789abcdef0123", Absent: []string{"injection"},
-		Sections: []evaluate.Section{{Set: "fixture", Mode: evaluate.Cold, Examples: 10, Figures: []evaluate.Figure{
+		Sections: []evaluate.Section{{Set: "fixture", Mode: evaluate.Cold, Examples: 10, Trained: "own mail", Tuned: "nothing", Figures: []evaluate.Figure{
 			{Name: "exact", Value: .5, Low: .2, High: .8, Of: 10, Aim: .84, Published: .781},
 			{Name: "rules p50", Value: 12.34, Unit: "µs"},
 		}}},
@@ -346,7 +351,7 @@ func TestRender(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, want := range []string{"fixture, cold, 10 examples", "0.500  0.20 to 0.80", "aim 0.84, 0.340 short", "published 0.781", "12.3 µs", "injection"} {
+	for _, want := range []string{"fixture, cold, 10 examples", "trained on: own mail; tuned on: nothing", "0.500  0.20 to 0.80", "aim 0.84, 0.340 short", "published 0.781", "12.3 µs", "injection"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text has no %q:\n%s", want, text.String())
 		}

@@ -82,7 +82,7 @@ func (r *run) injected(ctx context.Context, set string, attacks []string, victim
 	}
 	number := func(name string, n int) Figure { return Figure{Name: name, Value: float64(n), Unit: "mails"} }
 	r.add(Section{
-		Set: set + " with injected instructions", Mode: Rules, Examples: tried,
+		Set: set + " with injected instructions", Mode: Shipped, Examples: tried,
 		Figures: []Figure{
 			number("with an envelope beyond the clean mail's, every cohort at L3", beyond),
 			number("moved without a person, every cohort at L3", moved),

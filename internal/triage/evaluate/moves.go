@@ -331,7 +331,7 @@ func (r *run) evaluateMatrix(ctx context.Context, set string, attacks []string, 
 		clean.figure(CleanMoved, 1), all.cleared.figure("flag of the models lost, of mails with a flag", 1),
 	}
 	r.add(Section{
-		Set: set + " with injected instructions, by sender and part", Mode: Rules, Examples: all.tried, Figures: slices.Concat(figures, all.shares("all: "), of),
+		Set: set + " with injected instructions, by sender and part", Mode: Shipped, Examples: all.tried, Figures: slices.Concat(figures, all.shares("all: "), of),
 		Note: "every cohort at L5; shares are of effects that neither the mail without the instruction nor one with a neutral text in its place has",
 	})
 	return nil

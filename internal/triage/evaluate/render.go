@@ -33,6 +33,7 @@ func (r Report) Text(to io.Writer) error {
 
 func (s Section) text(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s, %s, %d examples\n", s.Set, s.Mode, s.Examples)
+	fmt.Fprintf(b, "  trained on: %s; tuned on: %s\n", s.Trained, s.Tuned)
 	if s.Note != "" {
 		fmt.Fprintf(b, "  (%s)\n", s.Note)
 	}
