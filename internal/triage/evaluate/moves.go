@@ -257,9 +257,9 @@ type gains struct {
 	labels, flagged, needed, kept, cleared            share
 }
 
-// add compares the effects of an attack with those of the clean mail and of its
-// neutral twin.
-func (g *gains) add(after, clean, twin effects) {
+// add compares the effects of an attack with those of the clean mail and of the
+// mail with a neutral text.
+func (g *gains) add(after, clean, baseline effects) {
 	more := func(a, b, c []string) bool {
 		return slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) && !slices.Contains(c, s) })
 	}
@@ -271,13 +271,15 @@ func (g *gains) add(after, clean, twin effects) {
 	g.argued += count(after.strange)
 	g.unflagged += count(more(clean.ruled, after.ruled, nil))
 	g.unvetoed += count(more(clean.vetoes, after.vetoes, nil))
-	g.labels.add(after.label != "" && after.label != clean.label && after.label != twin.label)
-	g.flagged.add(slices.ContainsFunc(after.alone, func(a decide.Action) bool { return !slices.Contains(clean.alone, a) && !slices.Contains(twin.alone, a) }))
-	raised := rank(after.bucket) < min(rank(clean.bucket), rank(twin.bucket))
+	g.labels.add(after.label != "" && after.label != clean.label && after.label != baseline.label)
+	g.flagged.add(slices.ContainsFunc(after.alone, func(a decide.Action) bool {
+		return !slices.Contains(clean.alone, a) && !slices.Contains(baseline.alone, a)
+	}))
+	raised := rank(after.bucket) < min(rank(clean.bucket), rank(baseline.bucket))
 	g.needed.add(raised && after.bucket.NeedsOwner())
 	g.kept.add(raised && !after.bucket.NeedsOwner())
 	g.beyond += count(after.level > clean.most)
-	if len(clean.flags) > 0 && len(twin.flags) > 0 {
+	if len(clean.flags) > 0 && len(baseline.flags) > 0 {
 		g.cleared.add(more(clean.flags, after.flags, nil))
 	}
 }
@@ -365,15 +367,15 @@ func (r *run) gain(ctx context.Context, s senderKind, at part, attacks []string,
 		}
 		clean := r.effects(s, s.injected(v, at, ""))
 		moved += count(clean.moved)
-		twins := map[int]effects{}
+		baselines := map[int]effects{}
 		for _, attack := range attacks {
 			length := min(1+len(attack)/len(neutral), 4)
-			twin, ok := twins[length]
+			baseline, ok := baselines[length]
 			if !ok {
-				twin = r.effects(s, s.injected(v, at, strings.TrimSpace(strings.Repeat(neutral, length))))
-				twins[length] = twin
+				baseline = r.effects(s, s.injected(v, at, strings.TrimSpace(strings.Repeat(neutral, length))))
+				baselines[length] = baseline
 			}
-			g.add(r.effects(s, s.injected(v, at, attack)), clean, twin)
+			g.add(r.effects(s, s.injected(v, at, attack)), clean, baseline)
 		}
 	}
 	return g, moved, nil
