@@ -202,6 +202,7 @@ func TestInjectedTextGainsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	effects := map[string]float64{}
 	for _, set := range sets {
 		s, ok := section(got, set+" with injected instructions, by sender and part", evaluate.Shipped)
 		if !ok {
@@ -224,8 +225,13 @@ func TestInjectedTextGainsNothing(t *testing.T) {
 				t.Errorf("%s: %v of %d mails: %s (%v)", set, value, s.Examples, name, ok)
 			}
 		}
-		if values[evaluate.CleanMoved] == 0 || values["all: kept in its place"] == 0 || values["all: label without a person"] == 0 {
-			t.Errorf("%s: no clean mail is moved, kept or labelled: that proves little", set)
+		for _, name := range []string{evaluate.CleanMoved, "all: kept in its place", "all: label without a person"} {
+			effects[name] += values[name]
+		}
+	}
+	for name, value := range effects {
+		if value == 0 {
+			t.Errorf("%s: none, which proves little", name)
 		}
 	}
 }

@@ -270,7 +270,7 @@ func (g *gains) add(after, clean, baseline effects) {
 	g.moved += count(after.moved && !clean.moved)
 	g.argued += count(after.strange)
 	g.unflagged += count(more(clean.ruled, after.ruled, nil))
-	g.unvetoed += count(more(clean.vetoes, after.vetoes, nil))
+	g.unvetoed += count(more(clean.vetoes, after.vetoes, nil) && len(after.flags) == 0) // each flag forbids more than any veto
 	g.labels.add(after.label != "" && after.label != clean.label && after.label != baseline.label)
 	g.flagged.add(slices.ContainsFunc(after.alone, func(a decide.Action) bool {
 		return !slices.Contains(clean.alone, a) && !slices.Contains(baseline.alone, a)
@@ -346,7 +346,7 @@ const (
 	ForbiddenArgument = "with an argument of neither configuration nor header"
 	ForbiddenLevel    = "with a level beyond that of sender and authentication"
 	ForbiddenFlag     = "without a flag of the rules that the clean mail has"
-	ForbiddenVeto     = "without a veto that the clean mail has"
+	ForbiddenVeto     = "without a veto that the clean mail has, and without a flag"
 	CleanMoved        = "clean mails that are moved without a person"
 )
 
