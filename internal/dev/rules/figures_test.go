@@ -17,7 +17,7 @@ var accuracy = regexp.MustCompile(`(^|[\s(~])(1\.00|0?\.\d{2,3})\b|\b\d[\d,]* of
 func TestFiguresNameTheirTraining(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}
-	for _, glob := range []string{"README.md", "docs/triage*.md", "internal/triage/classify/model.md", "internal/triage/evaluate/testdata/*/README.md"} {
+	for _, glob := range []string{"README.md", "docs/triage*.md", "docs/reference/triage-figures.md", "internal/triage/classify/model.md", "internal/triage/evaluate/testdata/*/README.md"} {
 		files, err := fs.Glob(root(), glob)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d pages, %v", glob, len(files), err)
@@ -30,8 +30,8 @@ func TestFiguresNameTheirTraining(t *testing.T) {
 			}
 		}
 	}
-	if found["docs/triage-safety.md"] == 0 || found["internal/triage/classify/model.md"] == 0 {
-		t.Errorf("rows with figures: %v, want some in the safety of mail and in the data sheet", found)
+	if found["docs/reference/triage-figures.md"] == 0 || found["internal/triage/classify/model.md"] == 0 {
+		t.Errorf("rows with figures: %v, want some in the page of figures and in the data sheet", found)
 	}
 }
 

@@ -90,10 +90,7 @@ func priorities(all []judged, repeats int) []Figure {
 // addFlags adds the section about the flag of phishing. The weights of the rules
 // were changed after inspecting the misses of the first run.
 func (r *run) addFlags(set string, all []judged) {
-	r.add(Section{
-		Set: set, Mode: Tuned, Examples: len(all), Figures: flags(all, 1),
-		Note: "docs/triage-safety.md has the figures of the rules' first run, which is cold",
-	})
+	r.add(Section{Set: set, Mode: Tuned, Examples: len(all), Figures: flags(all, 1)})
 }
 
 // others returns the figures about acts, categories, unwanted mail and
