@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,6 +43,12 @@ func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
 // those under other settings. It changes nothing.
 func (c *Client) PreviewTriageSettings(ctx context.Context, name string, in wire.TriagePreviewRequest) (wire.TriagePreview, error) {
 	return post[wire.TriagePreview](ctx, c, triageAccountPath(name)+"/preview", in)
+}
+
+// ExportTriageAccount lists a page of the data of triage about a mail account, each
+// row as a JSON object, without bodies of mail.
+func (c *Client) ExportTriageAccount(ctx context.Context, name string, limit int, cursor string) (wire.Page[json.RawMessage], error) {
+	return read[wire.Page[json.RawMessage]](ctx, c, triageAccountPath(name)+"/export", given("limit", number(limit), "cursor", cursor))
 }
 
 // PurgeTriageAccount erases a set of the data of triage about a mail account, or

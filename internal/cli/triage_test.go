@@ -143,6 +143,7 @@ func TestTriage(t *testing.T) {
 	}
 	exec(message, uuid.Must(uuid.NewV7()), "again", account.ID)
 	d.want(d.operator("triage", "show", "4711@example.com"), command.ExitFailed, "several messages", id.String())
+	d.want(d.operator("triage", "export", "work"), command.ExitOK, `"kind":"set_aside"`, `"kind":"message"`, "3 exported")
 	d.want(d.operator("triage", "purge", "work", "--dry-run"), command.ExitFailed, "role operator")
 	d.want(d.admin("triage", "purge", "work"), command.ExitUsage, "messages     2", "give --yes")
 	d.want(d.admin("triage", "purge", "work", "--yes"), command.ExitFailed, "countersign kill --automation triage/work")

@@ -240,3 +240,48 @@ func TestAutomationPauseErrors(t *testing.T) {
 		t.Errorf("a tenant that is travelling: %v", err)
 	}
 }
+
+// TestPauseOfTriageAmongThousands pauses triage in the call about the 500th of 2,000
+// messages: after the pause is committed, at most the calls begin that the other
+// slots had already checked.
+func TestPauseOfTriageAmongThousands(t *testing.T) {
+	t.Parallel()
+	const messages, slots = 2000, 8
+	y := newFixture(t)
+	var proposals []*envelope.Proposal
+	for range messages {
+		proposals = append(proposals, y.triaged("work"))
+	}
+	ids := append(y.propose(proposals[:messages/2]...), y.propose(proposals[messages/2:]...)...)
+	var calls, after atomic.Int64
+	var paused atomic.Bool
+	ordered := make(chan error, 1)
+	y.src.On(toolOnce, func(context.Context, source.Call) sourcetest.Step {
+		switch n := calls.Add(1); {
+		case n == 500:
+			err := y.order("triage/work", false, false)
+			paused.Store(true)
+			ordered <- err
+		case paused.Load():
+			after.Add(1)
+		}
+		return sourcetest.Done("")
+	})
+	cfg := config("w1")
+	cfg.Concurrency = slots
+
+	stop := y.run(y.pipeline(y.db, y.src, cfg))
+	if err := <-ordered; err != nil {
+		t.Fatal(err)
+	}
+	y.until("SELECT count(1) >= 100 FROM outbox WHERE waits_for IS NOT NULL")
+	stop()
+
+	sent := one[int](y, "SELECT count(1)::int FROM tool_executions WHERE status = 'sent'")
+	if n := int(after.Load()); n >= slots || sent > 500+2*slots {
+		t.Errorf("%d calls began after the pause, and %d actions were sent in all, want at most %d after the 500th", n, sent, slots-1)
+	}
+	if held := one[int](y, "SELECT count(1)::int FROM outbox"); held != len(ids)-sent {
+		t.Errorf("%d actions wait, want %d", held, len(ids)-sent)
+	}
+}

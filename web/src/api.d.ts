@@ -2910,6 +2910,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the data of triage about a mail account
+         * @description Folders, runs, senders, messages that were set aside, and messages with their decisions, corrections, proposals and places,
+         *     in this order. Bodies, evidence and written texts are left out. The settings are in the account. Rows that change during
+         *     an export may be in it as they were before or after.
+         */
+        get: operations["exportTriageAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/accounts/{name}/purge": {
         parameters: {
             query?: never;
@@ -6117,6 +6139,137 @@ export interface components {
             question: boolean;
             alone: string[];
             asked: string[];
+        };
+        /** @description A row of the data of triage about a mail account. Sender, subject and names are text of the mail; nothing else is. */
+        TriageExportRow: {
+            /** @constant */
+            kind: "folder";
+            folder: string;
+            use: string;
+            /** Format: date-time */
+            read_at: string | null;
+            /** Format: date-time */
+            older_done_at: string | null;
+        } | {
+            /** @constant */
+            kind: "run";
+            run_id: components["schemas"]["UUID"];
+            /** @enum {string} */
+            run_kind: "changes" | "backfill" | "asked";
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            ended_at: string | null;
+            read: number;
+            decided: number;
+            proposed: number;
+            skipped: number;
+        } | {
+            /** @constant */
+            kind: "sender";
+            /** @description An address, or `list:` and the id of a list. */
+            address: string;
+            name: string;
+            /** Format: date-time */
+            first_seen: string;
+            /** Format: date-time */
+            last_seen: string;
+            received: number;
+            sent: number;
+            replied: number;
+            accepted: number;
+            refused: number;
+        } | {
+            /** @constant */
+            kind: "set_aside";
+            folder: string;
+            key: string;
+            /** Format: date-time */
+            received_at: string;
+            size: number;
+            /** @enum {string} */
+            step: "list" | "read" | "store";
+            attempts: number;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            tried_at: string;
+        } | {
+            /** @constant */
+            kind: "message";
+            message_id: components["schemas"]["UUID"];
+            /** @description The Message-ID. */
+            header_id: string;
+            thread_id: components["schemas"]["UUID"];
+            outgoing: boolean;
+            sender: string;
+            sender_name: string;
+            list: string;
+            subject: string;
+            /** Format: date-time */
+            sent_at: string | null;
+            /** Format: date-time */
+            received_at: string;
+            size: number;
+            /** Format: date-time */
+            touched_at: string | null;
+            undone: string[];
+            locations: {
+                folder: string;
+                flags: string[];
+            }[];
+            /** @description null for a message that was not judged. */
+            decision: {
+                /** Format: date-time */
+                decided_at: string;
+                run_id: components["schemas"]["UUID"];
+                reason: string;
+                act: string;
+                category: string;
+                priority: string;
+                bucket: string;
+                cohort: string;
+                level: string;
+                confidence: number;
+                question: boolean;
+                vetoes: string[];
+                tier: string;
+                model: string;
+            } | null;
+            corrections: {
+                correction_no: number;
+                head: string;
+                label: string;
+                made_by: string;
+                /** Format: date-time */
+                made_at: string;
+                /** Format: date-time */
+                retracted_at: string | null;
+            }[];
+            proposals: {
+                external_id: string;
+                action: string;
+                tool: string;
+                /** Format: uuid */
+                action_id: string | null;
+                /** Format: uuid */
+                run_id: string | null;
+                /** Format: date-time */
+                proposed_at: string;
+                outcome: string | null;
+            }[];
+            /** @description That texts were written, without the texts. */
+            texts: {
+                text_no: number;
+                /** @enum {string} */
+                text_kind: "summary" | "draft";
+                asked_by: string;
+                /** Format: date-time */
+                asked_at: string;
+                /** Format: date-time */
+                ended_at: string | null;
+                model: string;
+            }[];
         };
         /**
          * @description stuck: nobody knows what became of a call. compensation_failed: something could not be taken back. completed, failed,
@@ -13655,6 +13808,42 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    exportTriageAccount: {
+        parameters: {
+            query?: {
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageExportRow"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

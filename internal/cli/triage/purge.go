@@ -2,6 +2,7 @@ package triage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,6 +12,14 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
+
+func export(a *command.App) *cobra.Command {
+	return command.New(a, "export ACCOUNT", command.Arguments(1, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		return command.Export(a, func(cursor string) (wire.Page[json.RawMessage], error) {
+			return c.ExportTriageAccount(ctx, args[0], 200, cursor)
+		})
+	})
+}
 
 func purge(a *command.App) *cobra.Command {
 	var dryRun, yes bool

@@ -277,6 +277,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"putTriageAccount":        {"PUT", "/api/v1/triage/accounts/" + src, object{"kind": "maildir", "connection": object{"path": "/srv/mail"}, "proposals": object{"source": "mail", "account": "ann"}}, 200},
 		"deleteTriageAccount":     {"DELETE", "/api/v1/triage/accounts/" + src + ".old", nil, 204},
 		"previewTriageSettings":   {"POST", "/api/v1/triage/accounts/" + box + "/preview", object{"settings": object{"levels": object{"default": "L1"}}, "since": "2026-01-02T03:04:05Z", "travelling": true}, 200},
+		"exportTriageAccount":     {"GET", "/api/v1/triage/accounts/" + box + "/export?limit=1", nil, 200},
 		"purgeTriageAccount":      {"POST", "/api/v1/triage/accounts/" + box + "/purge", object{"dry_run": true}, 200},
 		"listTriageRuns":          {"GET", "/api/v1/triage/accounts/" + box + "/runs?limit=2", nil, 200},
 		"askTriageRun":            {"POST", "/api/v1/triage/accounts/" + box + "/runs", nil, 200},

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -637,4 +639,115 @@ func TestPreviewShowsMailToItsReadersAlone(t *testing.T) {
 	f.agent.send("POST", at, body).wants(t, 403)
 	f.operator.send("POST", at, object{"settings": object{"levels": object{"nobody": "L0"}}}).wants(t, 400)
 	f.operator.send("POST", "/api/v1/triage/accounts/none/preview", body).wants(t, 404)
+}
+
+// TestExportOfAnAccountHasNoBodies exports an account of two messages, a row at a
+// time, and at once.
+func TestExportOfAnAccountHasNoBodies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailexport")
+	message, other := uuid.NewString(), uuid.NewString()
+	f.mailbox("ann", message)
+	f.message("ann", other, time.Now())
+	f.write("UPDATE triage_messages SET subject = 'the subject', sender_name = 'Bob' WHERE tenant_id = $1")
+	f.write("INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by, note, text) SELECT tenant_id, account_id, message_id, 'draft', 'ada', $2, $2 FROM triage_decisions WHERE tenant_id = $1", mailMarker)
+	f.waitingProposal(message, "1", object{})
+	f.write("INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by) SELECT tenant_id, account_id, message_id, 'act', 'fyi', '', 'ada' FROM triage_decisions WHERE tenant_id = $1")
+	for _, sql := range []string{
+		"INSERT INTO triage_folders (tenant_id, account_id, folder, use) SELECT a.tenant_id, a.account_id, x, 'inbox' FROM triage_accounts a, unnest('{INBOX,Other}'::text[]) x WHERE tenant_id = $1",
+		"INSERT INTO triage_runs (tenant_id, run_id, account_id, kind) SELECT tenant_id, gen_random_uuid(), account_id, 'asked' FROM triage_accounts WHERE tenant_id = $1",
+		"INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen) SELECT tenant_id, account_id, 'bob@example.org', now(), now() FROM triage_accounts WHERE tenant_id = $1",
+		"INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT a.tenant_id, a.account_id, 'INBOX', x, now(), 1, 'read', 'because' FROM triage_accounts a, unnest('{1,2}'::text[]) x WHERE tenant_id = $1",
+	} {
+		f.write(sql)
+	}
+	export := func(limit int) (all []string) {
+		for at := fmt.Sprintf("/api/v1/triage/accounts/ann/export?limit=%d", limit); ; {
+			var page wire.Page[json.RawMessage]
+			f.operator.send("GET", at, nil).wants(t, 200).into(t, &page)
+			for _, line := range page.Items {
+				all = append(all, string(line))
+			}
+			if page.NextCursor == nil {
+				return all
+			}
+			at = fmt.Sprintf("/api/v1/triage/accounts/ann/export?limit=%d&cursor=%s", limit, *page.NextCursor)
+		}
+	}
+
+	once, singly := export(100), export(1)
+
+	if diff := cmp.Diff(once, singly); diff != "" || len(once) != 8 {
+		t.Errorf("%d rows, want 8; at once and singly (-at once +singly):\n%s", len(once), diff)
+	}
+	text := strings.Join(once, "\n")
+	for _, want := range []string{"the subject", message, other, `"head":"act"`, `"action":"label"`, `"text_kind":"draft"`, `"bucket":"urgent"`, `"decision":null`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the export has no %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, mailMarker) {
+		t.Errorf("the export has text of a body, of evidence or of a model:\n%s", text)
+	}
+	f.holder(identity.Grant{Name: "blind", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.TriageRead}}).send("GET", "/api/v1/triage/accounts/ann/export", nil).refused(t, 403, "scope")
+	for _, cursor := range []string{"x", request.WriteTextCursor("triage-export", "9/x"), request.WriteTextCursor("triage-export", "4/xyz"), request.WriteTextCursor("triage-export", "0/\xff")} {
+		f.operator.send("GET", "/api/v1/triage/accounts/ann/export?cursor="+cursor, nil).wants(t, 400)
+	}
+}
+
+// TestTravellingOverTheAPI sets triage of an account travelling, and reads it back
+// as people do.
+func TestTravellingOverTheAPI(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("travelling")
+	f.mailbox("ann", uuid.NewString())
+	var statuses []int
+	order := func(body object) (p wire.Pause) {
+		body["scope"], body["subject"], body["reason"] = "automation", "triage/ann", "away"
+		a := f.operator.send("POST", "/api/v1/pauses", body)
+		a.into(t, &p)
+		statuses = append(statuses, a.status)
+		return p
+	}
+	state := func() string {
+		var list struct{ Items []wire.TriageStatus }
+		f.operator.send("GET", "/api/v1/triage/status?account=ann", nil).wants(t, 200).into(t, &list)
+		return list.Items[0].State + " " + list.Items[0].Reason
+	}
+
+	away, again := order(object{"travelling": true}), order(object{"travelling": true})
+	travelling := state()
+	paused := order(object{})
+	stopped := state()
+	weaker := order(object{"travelling": true})
+
+	if !away.Travelling || away.Kill || again.ID != away.ID || paused.ID != away.ID || paused.Travelling || weaker.Travelling || !slices.Equal(statuses, []int{201, 200, 200, 200}) {
+		t.Errorf("travelling %+v, %+v, then paused %+v, then travelling again %+v, statuses %v; want one pause that became stronger", away, again, paused, weaker, statuses)
+	}
+	if !strings.Contains(travelling, "travelling") || strings.HasPrefix(travelling, "paused") || !strings.HasPrefix(stopped, "paused") {
+		t.Errorf("status while travelling: %s; while paused: %s", travelling, stopped)
+	}
+	f.operator.send("DELETE", "/api/v1/pauses/"+away.ID.String(), nil).wants(t, 204)
+	if got := state(); strings.Contains(got, "travelling") || strings.HasPrefix(got, "paused") {
+		t.Errorf("status after the resume: %s", got)
+	}
+	for name, body := range map[string]object{
+		"a tenant":    {"scope": "tenant", "travelling": true, "reason": "away"},
+		"with a kill": {"scope": "automation", "subject": "triage", "travelling": true, "kill": true, "reason": "away"},
+		"nobody's":    {"scope": "automation", "subject": "triage/none", "travelling": true, "reason": "away"},
+	} {
+		if a := f.operator.send("POST", "/api/v1/pauses", body); a.status != http.StatusBadRequest {
+			t.Errorf("%s travelling = %d: %s", name, a.status, a.body)
+		}
+	}
+	f.agent.send("POST", "/api/v1/pauses", object{"scope": "automation", "subject": "triage", "travelling": true, "reason": "x"}).wants(t, 403)
+	var subjects []string
+	f.inTx(func(ctx context.Context, tx pgx.Tx) (err error) {
+		rows, _ := tx.Query(ctx, "SELECT i ->> 'subject' FROM events e, jsonb_array_elements(e.items) i WHERE i ->> 'subject' LIKE 'automation %' ORDER BY e.event_id")
+		subjects, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if diff := cmp.Diff([]string{"automation triage/ann travelling", "automation triage/ann paused", "automation triage/ann resumed"}, subjects); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
 }

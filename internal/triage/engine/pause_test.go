@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -184,5 +185,62 @@ func TestStatusOfAPausedAccount(t *testing.T) {
 	f.order("triage", false, false)
 	if got := f.status("work"); got.State != "paused" {
 		t.Errorf("paused: %s, %s", got.State, got.Reason)
+	}
+}
+
+// TestPauseInARunOfThousands pauses triage while a run of 2,000 messages stores a
+// set: after the pause is committed, that set is stored and no other.
+func TestPauseInARunOfThousands(t *testing.T) {
+	t.Parallel()
+	const messages, set = 2000, 50
+	f := newFixture(t)
+	for i := range messages {
+		f.deliver("", newsletter(fmt.Sprintf("%d@garden-weekly.example", i)).raw())
+	}
+	// The transaction that stores the 500th decision waits for a lock of the test, when
+	// it has looked for pauses for the last time.
+	f.exec(`CREATE FUNCTION countersign_data.wait() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN
+			IF (SELECT count(1) FROM countersign_data.triage_decisions) >= 500 THEN PERFORM pg_advisory_xact_lock_shared(500); END IF;
+			RETURN NULL;
+		END $$`)
+	f.exec("CREATE TRIGGER wait AFTER UPDATE OF proposed ON triage_runs FOR EACH STATEMENT EXECUTE FUNCTION countersign_data.wait()")
+	lock, err := f.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lock.Exec(t.Context(), "SELECT pg_advisory_xact_lock(500)"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	e := f.engine(nil)
+	go func() { ended <- e.Once(t.Context()) }()
+
+	f.until("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 500 AND NOT granted)")
+	f.order("triage", false, false)
+	before := one[int](f, "SELECT count(1)::int FROM triage_decisions")
+	if err := lock.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+
+	after := one[int](f, "SELECT count(1)::int FROM triage_decisions")
+	if before < 400 || after-before < 1 || after-before > set {
+		t.Errorf("%d messages are decided before the pause and %d after it, want at most %d", before, after-before, set)
+	}
+	if n := one[int](f, "SELECT count(1)::int FROM triage_proposals"); n > after {
+		t.Errorf("%d messages have proposals, of %d that are decided", n, after)
+	}
+	f.once()
+	if n := one[int](f, "SELECT count(1)::int FROM triage_decisions"); n != after {
+		t.Errorf("%d more messages are decided while it is paused", n-after)
+	}
+	f.lift("triage")
+	f.once()
+	if n := one[int](f, "SELECT count(1)::int FROM triage_decisions"); n != messages {
+		t.Errorf("%d messages are decided after the resume, want %d", n, messages)
 	}
 }

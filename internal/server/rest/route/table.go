@@ -235,6 +235,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}", Operation: "getTriageAccount", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Account},
 		{Route: access.Route{Pattern: "PUT /api/v1/triage/accounts/{name}", Operation: "putTriageAccount", Roles: admin, Scope: identity.TriageManage}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.PutAccount))},
 		{Route: access.Route{Pattern: "DELETE /api/v1/triage/accounts/{name}", Operation: "deleteTriageAccount", Roles: admin, Scope: identity.TriageManage}, Handle: triage.ForAllTools(triage.DeleteAccount)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/export", Operation: "exportTriageAccount", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.ExportAccount)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/preview", Operation: "previewTriageSettings", Roles: people, Scope: identity.TriageRead}, MaxBody: one, Handle: request.WithBody(triage.Preview)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/purge", Operation: "purgeTriageAccount", Roles: admin, Scope: identity.TriageManage}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.PurgeAccount))},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/runs", Operation: "listTriageRuns", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Runs},

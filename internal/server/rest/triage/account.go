@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
 // ForAllTools rejects tokens that are restricted to some tools: mail belongs
@@ -175,4 +179,53 @@ func PurgeAccount(c *request.Call, in wire.TriagePurgeRequest) error {
 		c.Detail = map[string]any{"rows": p.Rows, "done": p.Done}
 		return p, c.RecordChange(ctx, tx, "triage account "+name+" purged")
 	})
+}
+
+// cursorExport is the name in cursors of the list of exported rows.
+const cursorExport = "triage-export"
+
+// ExportAccount handles GET /api/v1/triage/accounts/{name}/export. It lists the
+// data of triage about a mail account.
+func ExportAccount(c *request.Call) error {
+	limit, err := c.Limit()
+	if err != nil {
+		return err
+	}
+	at, err := exportPlace(c.Query.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	page := wire.Page[json.RawMessage]{Items: []json.RawMessage{}}
+	if err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		rows, next, err := inspect.Export(ctx, tx, c.By.Tenant, a.ID, at, limit)
+		page.Items = append(page.Items, rows...)
+		if next != nil {
+			page.NextCursor = new(request.WriteTextCursor(cursorExport, strconv.Itoa(next.Kind)+"/"+next.After))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, page)
+}
+
+// exportPlace returns the place of a cursor; "" is the beginning.
+func exportPlace(cursor string) (at inspect.ExportPlace, err error) {
+	if cursor == "" {
+		return at, nil
+	}
+	text, err := request.ParseTextCursor(cursorExport, cursor, "/query/cursor")
+	if err != nil {
+		return at, err
+	}
+	kind, after, ok := strings.Cut(text, "/")
+	at.After = after
+	if at.Kind, err = strconv.Atoi(kind); err != nil || !ok || !at.Valid() {
+		return at, request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
+	}
+	return at, nil
 }
