@@ -18,8 +18,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/web"
@@ -98,6 +100,8 @@ type step struct {
 	tenant envelope.TenantID
 	s      *Subscription
 	slack  bool
+	// tools are the tools of the tenant, for headlines.
+	tools *settings.Settings
 	// settled and changed are the actions whose end or decision may update a
 	// message.
 	messages         []message
@@ -136,7 +140,7 @@ func (r *Relay) relay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 		return nil, err
 	}
 	st := &step{
-		Relay: r, tx: tx, tenant: tenant, s: s, slack: src.Kind == catalog.KindSlack,
+		Relay: r, tx: tx, tenant: tenant, s: s, slack: src.Kind == catalog.KindSlack, tools: current,
 		views: make(map[envelope.ActionID]*outbox.View), asked: make(map[int]envelope.ActionID),
 	}
 	to := st.collect(events, at)
@@ -297,7 +301,7 @@ func (st *step) compose(t *message) error {
 	if asking {
 		st.asked[len(st.proposals)] = t.it.Action
 	}
-	p, err := st.s.slackMessage(t)
+	p, err := st.s.slackMessage(t, st.headline(t.view))
 	return st.propose(p, err)
 }
 
@@ -306,6 +310,18 @@ func (st *step) propose(p *envelope.Proposal, err error) error {
 		st.proposals = append(st.proposals, p)
 	}
 	return err
+}
+
+// headline returns one line about the arguments of an action, redacted as they are.
+func (st *step) headline(v *outbox.View) string {
+	if v == nil {
+		return ""
+	}
+	args := redact.JSON(v.Envelope.Args)
+	if t, ok := st.tools.Tool(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}); ok {
+		return t.Headline(args)
+	}
+	return headline.Of(args, nil)
 }
 
 // updateMessage updates a message that requests a decision: with the number of
@@ -327,11 +343,11 @@ func (st *step) updateMessage(n approvalMessage) error {
 	case !out || waits && current(delivery, about):
 		return nil
 	case waits:
-		p, err := st.s.update(channel, ts, n.delivery, stateOf(about), st.s.request(*about, headline("")))
+		p, err := st.s.update(channel, ts, n.delivery, stateOf(about), st.s.request(*about, titleOf(""), st.headline(about)))
 		return st.propose(p, err)
 	}
 	st.drop = append(st.drop, uuid.UUID(n.delivery))
-	p, err := st.s.update(channel, ts, n.delivery, string(about.Envelope.Approval), st.s.decisionMessage(*about))
+	p, err := st.s.update(channel, ts, n.delivery, string(about.Envelope.Approval), st.s.decisionMessage(*about, st.headline(about)))
 	return st.propose(p, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // post is the arguments of a message in Slack. Formatting and unfurling are off,
@@ -91,11 +92,11 @@ const (
 )
 
 // slackMessage proposes a message in Slack.
-func (s *Subscription) slackMessage(t *message) (*envelope.Proposal, error) {
+func (s *Subscription) slackMessage(t *message, line string) (*envelope.Proposal, error) {
 	if t.view == nil || !requestsDecision(t) {
 		return s.paragraph(sentence(t), t.id())
 	}
-	p, err := s.propose(slack.ToolMessageSend, s.external(t.id()), s.request(*t.view, headline(t.kind)))
+	p, err := s.propose(slack.ToolMessageSend, s.external(t.id()), s.request(*t.view, titleOf(t.kind), line))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,8 @@ func requestsDecision(t *message) bool {
 		t.kind == audit.Proposed && t.it.Approval == envelope.ApprovalRequired
 }
 
-func headline(kind audit.Kind) string {
+// titleOf returns the title of a request.
+func titleOf(kind audit.Kind) string {
 	switch kind { // the other kinds are first requests
 	case audit.Expiring:
 		return "Approval needed soon"
@@ -167,9 +169,9 @@ func sentence(t *message) string {
 
 // request returns the message that requests a decision. It has no button to
 // approve if it cannot show all arguments.
-func (s *Subscription) request(v outbox.View, title string) post {
+func (s *Subscription) request(v outbox.View, title, line string) post {
 	tool := field(v.Envelope.Tool.Source + ":" + v.Envelope.Tool.Name)
-	blocks, whole := s.about(v, title)
+	blocks, whole := s.about(v, title, line)
 	if v.ApprovalExpiresAt != nil {
 		blocks = append(blocks, block{Type: "section", Fields: []text{*plain("Time to decide ends"), *moment(*v.ApprovalExpiresAt)}})
 	}
@@ -191,9 +193,9 @@ func (s *Subscription) request(v outbox.View, title string) post {
 }
 
 // decisionMessage returns the message after the decision, without buttons.
-func (s *Subscription) decisionMessage(v outbox.View) post {
+func (s *Subscription) decisionMessage(v outbox.View, line string) post {
 	title := ending(v)
-	blocks, _ := s.about(v, title)
+	blocks, _ := s.about(v, title, line)
 	if by := texts("By ", v.DecidedBy.Brief(), "Note: ", redact.Text(v.DecisionNote)); len(by) > 0 {
 		blocks = append(blocks, block{Type: "section", Fields: by})
 	}
@@ -220,7 +222,7 @@ func ending(v outbox.View) string {
 
 // about returns the blocks that show an action, and whether they show all of its
 // arguments.
-func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole bool) {
+func (s *Subscription) about(v outbox.View, title, line string) (blocks []block, whole bool) {
 	e := &v.Envelope
 	approvals := ""
 	if v.Review.Needed > 1 {
@@ -232,7 +234,7 @@ func (s *Subscription) about(v outbox.View, title string) (blocks []block, whole
 		"Edited by: ", v.Review.EditedBy.Brief(),
 	)
 	args, whole := shownArgs(e.Args)
-	blocks = []block{{Type: "header", Text: plain(title)}, {Type: "section", Fields: facts}}
+	blocks = []block{{Type: "header", Text: plain(title)}, {Type: "section", Text: plain(escape(visible.Text(line)))}, {Type: "section", Fields: facts}}
 	if s.ShowMail && strings.HasPrefix(e.ExternalID, "triage:") {
 		blocks = append(blocks, block{Type: "section", BlockID: blockMail + e.ActionID.String(), Text: plain(mailLater)})
 	}

@@ -135,7 +135,7 @@ func TestAgentTextsAreEscaped(t *testing.T) {
 		"entities":           {`{"a":"&lt;!here&gt;"}`, []string{`"&lt;!here`}, []string{"&amp;lt;!here&amp;gt;"}, true},
 		"turned text":        {"{\"a\":\"pay \u202e001\u202c\"}", []string{"\u202e", "\u202c"}, []string{`\u{202E}`}, true},
 		"hidden text":        {"{\"a\":\"x\u200by\U000e0041\ufeff\u3164\"}", []string{"\u200b", "\U000e0041", "\ufeff", "\u3164"}, []string{`x\u{200B}y\u{E0041}\u{FEFF}\u{3164}`}, true},
-		"more than fits":     {`{"a":"` + strings.Repeat("x", 5000) + `","b":"delete everything"}`, []string{"delete everything"}, []string{"cannot be approved here"}, false},
+		"more than fits":     {`{"a":"` + strings.Repeat("x", 5000) + `","b":"delete everything"}`, []string{`"b": "delete everything"`}, []string{"b “delete everything”", "cannot be approved here"}, false},
 		"escapes do not fit": {`{"a":"` + strings.Repeat("<", 1500) + `"}`, nil, []string{"cannot be approved here"}, false},
 		"a hidden secret":    {`{"token":"delete everything"}`, []string{"delete everything"}, []string{"[REDACTED]", "cannot be approved here"}, false},
 	} {
