@@ -57,3 +57,21 @@ denied: 403 denied
 		t.Errorf("the program printed\n%swant\n%s", got, want)
 	}
 }
+
+// TestInterruptsHaveTheTypesOfAgentInbox compiles the documented types of
+// LangGraph's Agent Inbox against those of the API, and answers interrupts as it
+// does.
+func TestInterruptsHaveTheTypesOfAgentInbox(t *testing.T) {
+	t.Parallel()
+	dir := compile(t, "testdata/typescript/interrupts.ts")
+	f := newFixture(t)
+
+	got := run(t, f.program(dir, "node", "interrupts.js"))
+
+	const plain, edited = `{"to":"ana@example.org","tags":["new",{"priority":1}],"subject":"Welcome"}`, `{"to":"ana@example.org","tags":["new",{"priority":2}],"subject":"Welcome"}`
+	const want = "accept approved  " + plain + "\naccept as texts approved  " + plain + "\nedit approved  " + edited +
+		"\nresponse denied Write to Bob. " + plain + "\nignore denied  " + plain + "\n"
+	if got != want {
+		t.Errorf("the program printed\n%swant\n%s", got, want)
+	}
+}
