@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,12 +9,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
@@ -152,5 +156,53 @@ func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCohortInSets approves more actions than one request takes: in sets, each with
+// the versions that were listed.
+func TestCohortInSets(t *testing.T) {
+	t.Parallel()
+	const waiting = 1203
+	items := make([]wire.InboxItem, waiting)
+	for i := range items {
+		items[i] = wire.InboxItem{Kind: wire.InboxQuestion, ActionID: envelope.ActionID(uuid.Must(uuid.NewV7())), Tool: "mail:message.archive", ETag: fmt.Sprintf("%024d", i)}
+	}
+	var sets []int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			if got := r.URL.Query(); got.Get("cohort") != "social" || got.Get("kind") != "approval,question,review" {
+				t.Errorf("the list is of %v", got)
+			}
+			from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+			page := wire.Page[wire.InboxItem]{Items: items[from:min(from+200, waiting)]}
+			if from+200 < waiting {
+				page.NextCursor = new(strconv.Itoa(from + 200))
+			}
+			_ = json.NewEncoder(w).Encode(page)
+			return
+		}
+		var in wire.BulkDecision
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		var out wire.Page[wire.Decided]
+		for _, id := range in.IDs {
+			if at := slices.IndexFunc(items, func(it wire.InboxItem) bool { return it.ActionID == id }); at < 0 || in.ETags[id] != items[at].ETag {
+				t.Errorf("%s is approved with the version %q", id, in.ETags[id])
+			}
+			out.Items = append(out.Items, wire.Decided{ActionID: id, Result: "approved"})
+		}
+		sets = append(sets, len(in.IDs))
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	t.Cleanup(server.Close)
+	d := &fixture{t: t, url: server.URL}
+
+	got := d.want(d.run(t.Context(), "cs_operator_token", "", "approve", "--cohort", "social", "--yes", "--json"), command.ExitOK)
+
+	if !slices.Equal(sets, []int{500, 500, 203}) || strings.Count(got.out, `"approved"`) != waiting {
+		t.Errorf("sets of %v, and %d lines", sets, strings.Count(got.out, `"approved"`))
 	}
 }

@@ -48,12 +48,14 @@ test('filters read as they are written', () => {
       risk: ['high', 'low'],
       session: ['s-1'],
       tool: ['mail:send'],
+      cohort: [],
       automation: [],
       escalated: [],
       expires_before: [],
     },
   })
   expect(typed('mail:send')).toMatchObject({ filters: { tool: ['mail:send'] } })
+  expect(typed('cohort:newsletters')).toMatchObject({ filters: { cohort: ['newsletters'], tool: [] } })
   expect(typed(words({ tool: ['a:b'], risk: ['high'] }))).toMatchObject({ filters: { tool: ['a:b'], risk: ['high'] } })
 })
 

@@ -11,6 +11,7 @@ export type Counts = Schemas['InboxCounts']
 // names are the filters that stand in the URL, by the names that the API gives them.
 const names = [
   'kind',
+  'cohort',
   'source',
   'tool',
   'session',
@@ -71,7 +72,7 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
       return {
         problem:
           `Unknown filter “${word}”. ` +
-          'Write source, source:tool, session:…, automation:…, risk:high or escalated:true.',
+          'Write source, source:tool, cohort:…, session:…, automation:…, risk:high or escalated:true.',
       }
   }
   const twice = Object.entries(filters).find(([name, values]) => !several.includes(name) && values.length > 1)
