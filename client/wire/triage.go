@@ -43,6 +43,10 @@ type TriageTextSettings struct {
 	// Examples are Message-IDs, without angle brackets, of sent mail whose style
 	// drafts follow.
 	Examples []string `json:"examples,omitempty"`
+	// ExamplesFrom is off, recipient (mail sent to the recipient of the draft) or
+	// folder (mail in ExamplesFolder).
+	ExamplesFrom   string `json:"examples_from,omitempty"`
+	ExamplesFolder string `json:"examples_folder,omitempty"`
 	// Signature is the end of every draft.
 	Signature string `json:"signature,omitempty"`
 }

@@ -38,11 +38,17 @@ ORDER BY t.text_no
 LIMIT @most::bigint;
 
 -- name: TriageTextExamples :many
--- Bodies of mail sent by the owner, by Message-ID.
+-- Bodies of mail of the owner, newest first: sent to a recipient, or in a folder, and
+-- after these the listed ones.
 SELECT m.body
 FROM triage_messages m
-WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.outgoing AND m.header_id = ANY (@header_ids::text[])
-ORDER BY m.received_at DESC
+WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND (
+        m.outgoing AND (m.header_id = ANY (@header_ids::text[]) OR @recipient::text = ANY (m.participants))
+        OR (m.outgoing OR m.sender = ANY (@own::text[])) AND EXISTS (
+            SELECT FROM triage_locations l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id AND l.folder = @folder::text
+        )
+    )
+ORDER BY m.header_id = ANY (@header_ids::text[]), m.received_at DESC
 LIMIT @most::bigint;
 
 -- name: TriageTextEnd :execrows

@@ -100,24 +100,36 @@ func (q *Queries) TriageTextEnd(ctx context.Context, db DBTX, arg *TriageTextEnd
 const triageTextExamples = `-- name: TriageTextExamples :many
 SELECT m.body
 FROM triage_messages m
-WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.outgoing AND m.header_id = ANY ($3::text[])
-ORDER BY m.received_at DESC
-LIMIT $4::bigint
+WHERE m.tenant_id = $1 AND m.account_id = $2 AND (
+        m.outgoing AND (m.header_id = ANY ($3::text[]) OR $4::text = ANY (m.participants))
+        OR (m.outgoing OR m.sender = ANY ($5::text[])) AND EXISTS (
+            SELECT FROM triage_locations l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id AND l.folder = $6::text
+        )
+    )
+ORDER BY m.header_id = ANY ($3::text[]), m.received_at DESC
+LIMIT $7::bigint
 `
 
 type TriageTextExamplesParams struct {
 	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	HeaderIds []string
+	Recipient string
+	Own       []string
+	Folder    string
 	Most      int64
 }
 
-// Bodies of mail sent by the owner, by Message-ID.
+// Bodies of mail of the owner, newest first: sent to a recipient, or in a folder, and
+// after these the listed ones.
 func (q *Queries) TriageTextExamples(ctx context.Context, db DBTX, arg *TriageTextExamplesParams) ([]string, error) {
 	rows, err := db.Query(ctx, triageTextExamples,
 		arg.TenantID,
 		arg.AccountID,
 		arg.HeaderIds,
+		arg.Recipient,
+		arg.Own,
+		arg.Folder,
 		arg.Most,
 	)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/draft"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
@@ -102,6 +103,16 @@ func TestAccountsAreCheckedByKind(t *testing.T) {
 		"L6 is not offered":                 {server(), func(a *account.Account) { a.Settings.Levels[decide.VIP] = decide.L6 }, []string{"/settings/levels/vip"}},
 		"a confidence is a share":           {server(), func(a *account.Account) { a.Settings.Unsure = 2 }, []string{"/settings/unsure"}},
 		"a source of proposals has a name":  {server(), func(a *account.Account) { a.Proposals.Source = "" }, []string{"/proposals"}},
+		"examples are a choice":             {server(), func(a *account.Account) { a.Texts.ExamplesFrom = "web" }, []string{"/texts/examples_from"}},
+		"examples come from a read folder": {server(), func(a *account.Account) {
+			a.Texts = draft.Settings{ExamplesFrom: draft.FromFolder, ExamplesFolder: "Style"}
+		}, []string{"/texts/examples_folder"}},
+		"a folder of examples is read": {server(), func(a *account.Account) {
+			a.Texts, a.Connection.Folders = draft.Settings{ExamplesFrom: draft.FromFolder, ExamplesFolder: "Style"}, []string{"INBOX", "Style"}
+		}, nil},
+		"a folder of examples is chosen": {server(), func(a *account.Account) {
+			a.Texts = draft.Settings{ExamplesFrom: draft.FromRecipient, ExamplesFolder: "Sent"}
+		}, []string{"/texts/examples_folder"}},
 		"proposals set no label of actions": {server(), func(a *account.Account) {
 			a.Proposals.Labels = map[classify.Category]string{"receipts": "Countersign_do_archive"}
 		}, []string{"/proposals"}},

@@ -52,7 +52,7 @@ func (a Account) Check() error {
 	a.Connection.check(a.Kind, &p)
 	checkSettings(a.Settings, &p)
 	checkProposals(a.Proposals, &p)
-	checkTexts(a.Texts, &p)
+	checkTexts(a.Texts, a.Connection.Folders, &p)
 	if a.SecretFrom != "" && !secretForm.MatchString(a.SecretFrom) {
 		p.Add("/secret_from", envelope.RulePattern, "must be env:COUNTERSIGN_TRIAGE_SECRET_ and a name in A-Z, 0-9 and _, or file: and an absolute path")
 	}
@@ -246,7 +246,7 @@ func checkProposals(c plan.Config, p *check.Problems) {
 	}
 }
 
-func checkTexts(s draft.Settings, p *check.Problems) {
+func checkTexts(s draft.Settings, folders []string, p *check.Problems) {
 	for pointer, when := range map[string]draft.When{"/texts/summaries": s.Summaries, "/texts/drafts": s.Drafts} {
 		if when != "" && when != draft.OnRequest && when != draft.Wanted {
 			p.Add(pointer, envelope.RuleEnum, "must be on_request or wanted")
@@ -254,6 +254,16 @@ func checkTexts(s draft.Settings, p *check.Problems) {
 	}
 	if len(s.Examples) > draft.MaxExamples {
 		p.Add("/texts/examples", envelope.RuleMaxItems, "must have at most %d Message-IDs", draft.MaxExamples)
+	}
+	folder := s.ExamplesFrom == draft.FromFolder
+	if !slices.Contains([]draft.From{"", draft.FromNone, draft.FromRecipient, draft.FromFolder}, s.ExamplesFrom) {
+		p.Add("/texts/examples_from", envelope.RuleEnum, "must be off, recipient or folder")
+	}
+	switch {
+	case folder && !slices.Contains(folders, s.ExamplesFolder):
+		p.Add("/texts/examples_folder", envelope.RuleEnum, "must be one of connection.folders, since no other folder is read")
+	case !folder && s.ExamplesFolder != "":
+		p.Add("/texts/examples_folder", envelope.RuleUnknownField, "needs examples_from: folder")
 	}
 	for i, id := range s.Examples {
 		if id == "" || len(id) > maxEntries || strings.ContainsAny(id, "<>") || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/draft"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 	"github.com/countersign-dev/countersign/internal/triage/reader"
 )
 
@@ -118,19 +119,33 @@ func (a *Asker) textsDue(ctx context.Context) (due []*dueText, err error) {
 	return due, err
 }
 
-// examples returns mail of the owner as examples of style, if a draft is due.
-func (a *Asker) examples(ctx context.Context, due []*dueText) (bodies []string, err error) {
-	ids := a.lease.Account.Texts.Examples
-	if len(ids) == 0 || !slices.ContainsFunc(due, func(d *dueText) bool { return d.kind == draft.Reply }) {
+// maxBodies limits the mail among which examples are searched: some consists of the
+// words of others.
+const maxBodies = 4 * draft.MaxExamples
+
+// examples returns mail of the owner as examples of the style of a draft, as the
+// account selects it. Mail to a recipient was sent to the very address that the
+// draft goes to.
+func (a *Asker) examples(ctx context.Context, d *dueText) (bodies []string, err error) {
+	s := a.lease.Account.Texts
+	p := &dbsqlc.TriageTextExamplesParams{
+		TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, HeaderIds: s.Examples, Own: a.lease.Account.Settings.Addresses, Most: maxBodies,
+	}
+	switch s.ExamplesFrom {
+	case draft.FromRecipient:
+		p.Recipient = plan.Recipient(d.target.Message)
+	case draft.FromFolder:
+		p.Folder = s.ExamplesFolder
+	case draft.FromNone, "":
+	}
+	if len(p.HeaderIds) == 0 && p.Recipient == "" && p.Folder == "" {
 		return nil, nil
 	}
 	err = a.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
-		bodies, err = dbsqlc.New().TriageTextExamples(ctx, tx, &dbsqlc.TriageTextExamplesParams{
-			TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, HeaderIds: ids, Most: draft.MaxExamples,
-		})
+		bodies, err = dbsqlc.New().TriageTextExamples(ctx, tx, p)
 		return err
 	})
-	return bodies, err
+	return draft.Examples(bodies), err
 }
 
 // putTried records a failed attempt.

@@ -58,10 +58,6 @@ func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err erro
 	if err != nil || len(due) == 0 {
 		return false, err
 	}
-	examples, err := a.examples(ctx, due)
-	if err != nil {
-		return false, err
-	}
 	ends := make([]written, len(due))
 	var all sync.WaitGroup
 	for i, d := range due {
@@ -70,7 +66,7 @@ func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err erro
 			break
 		}
 		if ends[i].problem == "" {
-			all.Go(func() { ends[i] = a.write(ctx, d, examples) })
+			all.Go(func() { ends[i] = a.write(ctx, d) })
 		}
 	}
 	all.Wait()
@@ -90,7 +86,8 @@ func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err erro
 	return more, nil
 }
 
-// prepare reads the message of a reply for its recipients. It returns the
+// prepare reads the message of a reply for its recipients, and the examples of its
+// style. It returns the
 // problem if the text cannot be written, or "".
 func (a *Asker) prepare(ctx context.Context, d *dueText) (problem string, err error) {
 	decision, found := d.about.Decision, d.about.Found
@@ -110,16 +107,15 @@ func (a *Asker) prepare(ctx context.Context, d *dueText) (problem string, err er
 	case decision.Allowed < decide.L1:
 		return fmt.Sprintf("drafts are written from %v, and %v is allowed", decide.L1, decision.Allowed), nil
 	}
-	d.target, problem, err = a.reader.Target(ctx, d.about)
+	if d.target, problem, err = a.reader.Target(ctx, d.about); err == nil && problem == "" {
+		d.source.Examples, err = a.examples(ctx, d)
+	}
 	return problem, err
 }
 
 // write writes a text.
-func (a *Asker) write(ctx context.Context, d *dueText, examples []string) written {
+func (a *Asker) write(ctx context.Context, d *dueText) written {
 	source := d.source
-	if d.kind == draft.Reply {
-		source.Examples = examples
-	}
 	answer, err := a.writeOnce(ctx, d.kind, source)
 	if failure, ok := errors.AsType[*model.Error](err); ok && failure.Kind == model.TooLong {
 		source.Body, source.Examples = postgres.Clip(source.Body, shortBody), nil

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-dev/countersign/internal/mail/message/quote"
 	"github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
@@ -44,6 +45,19 @@ const (
 	Wanted When = "wanted"
 )
 
+// From is the choice of the mail that is the example for drafts, in addition to
+// the listed mail.
+type From string
+
+// The choices. FromNone is the default of an account.
+const (
+	FromNone From = "off"
+	// FromRecipient is mail that the owner sent to the recipient of the draft.
+	FromRecipient From = "recipient"
+	// FromFolder is mail of the owner in a folder.
+	FromFolder From = "folder"
+)
+
 // Settings are the owner's settings for texts.
 type Settings struct {
 	Summaries When `json:"summaries,omitzero"`
@@ -51,6 +65,10 @@ type Settings struct {
 	// Examples are Message-IDs, without angle brackets, of sent mail whose
 	// style drafts imitate.
 	Examples []string `json:"examples,omitempty"`
+	// ExamplesFrom selects further examples, and ExamplesFolder is the folder of
+	// FromFolder.
+	ExamplesFrom   From   `json:"examples_from,omitzero"`
+	ExamplesFolder string `json:"examples_folder,omitzero"`
 	// Signature is appended to every draft unchanged.
 	Signature string `json:"signature,omitzero"`
 }
@@ -66,6 +84,17 @@ const (
 	maxBody    = 6000
 	maxExample = 1200
 )
+
+// Examples returns the first texts that can be examples, without the words of
+// others.
+func Examples(bodies []string) (examples []string) {
+	for _, body := range bodies {
+		if own := quote.Own(body); own != "" && len(examples) < MaxExamples {
+			examples = append(examples, own)
+		}
+	}
+	return examples
+}
 
 // Source is the input of a text.
 type Source struct {

@@ -3,6 +3,7 @@ package draft_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,6 +40,28 @@ func TestMessageIsBetweenMarks(t *testing.T) {
 		if err := json.Unmarshal(q.Schema, &schema); err != nil || len(schema.Required) == 0 || q.MaxTokens == 0 {
 			t.Errorf("%s: schema %s: %v", kind, q.Schema, err)
 		}
+	}
+}
+
+// TestExamplesAreLimited counts examples and cuts them in the question.
+func TestExamplesAreLimited(t *testing.T) {
+	t.Parallel()
+	bodies := []string{"> only quoted", ""}
+	for i := range 2 * draft.MaxExamples {
+		bodies = append(bodies, fmt.Sprintf("Mail %d. ", i)+strings.Repeat("long ", 1000))
+	}
+
+	examples := draft.Examples(bodies)
+
+	if len(examples) != draft.MaxExamples || !strings.HasPrefix(examples[0], "Mail 0.") {
+		t.Fatalf("%d examples, the first %.20q", len(examples), examples[0])
+	}
+	q, err := draft.Reply.Question(draft.Source{Body: "Hello", Examples: examples})
+	if err != nil || len(q.User) > draft.MaxExamples*1300+500 {
+		t.Errorf("the question has %d bytes, %v", len(q.User), err)
+	}
+	if summary, err := draft.Summary.Question(draft.Source{Body: "Hello", Examples: examples}); err != nil || strings.Contains(summary.User, "Mail 0.") {
+		t.Errorf("a summary has examples, %v", err)
 	}
 }
 

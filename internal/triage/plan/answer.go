@@ -57,6 +57,16 @@ func Answer(text string, number int64, confirm bool, on Target, c Config) (Propo
 	}, nil
 }
 
+// Recipient returns the address that a reply to a message goes to, or "" if there
+// is none.
+func Recipient(m *message.Message) string {
+	to, err := recipient(m)
+	if err != nil {
+		return ""
+	}
+	return to.text
+}
+
 // recipient returns the address that a reply goes to: Reply-To if it is of the
 // domain of From, else From. Another domain in Reply-To is a way to divert
 // replies.

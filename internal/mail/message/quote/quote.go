@@ -62,6 +62,15 @@ func Strip(text string, regions []Region) (string, []Removed) {
 	return body, r.removed
 }
 
+// Own returns the text that the author of a mail wrote for it, or "" if the text
+// consists of quotes, as in a forwarded mail.
+func Own(text string) string {
+	const above = "Hello." // below a text of the author a forwarded mail is a quote
+	body, _ := Strip(above+"\n\n"+text, nil)
+	own, _ := strings.CutPrefix(body, above)
+	return strings.TrimSpace(own)
+}
+
 func (r *reading) save() ([]bool, []Removed) {
 	return append([]bool(nil), r.gone...), append([]Removed(nil), r.removed...)
 }

@@ -8,6 +8,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message/quote"
 )
 
+func TestOwn(t *testing.T) {
+	t.Parallel()
+
+	const own, forwarded = "Hi Ann,\n\nTuesday suits me.", "---------- Forwarded message ---------\nFrom: Carl <carl@example.org>\nDate: Mon\nSubject: Fence\nTo: Mara\n\nDone?"
+	for text, want := range map[string]string{
+		own:                      own,
+		own + "\n\n" + forwarded: own,
+		forwarded:                "",
+		"Begin forwarded message:\n\nFrom: Carl <carl@example.org>\n\nDone?": "",
+		"> Is it done?\n> Ann": "",
+		"On Mon, Apr 2, 2012 at 6:26 PM, Ann <ann@example.org> wrote:\n> Is it done?": "",
+		"": "",
+	} {
+		if got := quote.Own(text); got != want {
+			t.Errorf("Own(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestStripQuotes(t *testing.T) {
 	t.Parallel()
 
