@@ -5510,6 +5510,13 @@ export interface components {
             drafts?: components["schemas"]["TriageTextWhen"];
             /** @description Message-IDs, without angle brackets, of mail that the owner sent and whose manner drafts take. */
             examples?: string[];
+            /**
+             * @description Further mail whose manner drafts take; recipient is what you sent to the address that the draft goes to, folder what is in examples_folder. Only models on your own machines see it. Left out, off.
+             * @enum {string}
+             */
+            examples_from?: "off" | "recipient" | "folder";
+            /** @description One of connection.folders, with mail that you sent. */
+            examples_folder?: string;
             /** @description Stands at the end of every draft, as it is. */
             signature?: string;
         };
