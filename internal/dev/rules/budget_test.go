@@ -23,7 +23,7 @@ func areas() []area {
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 21900},
 		{"tenants", []string{"internal/tenant"}, 15750},
 		{"sources", []string{"internal/source", "internal/connection"}, 11220},
-		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38750},
+		{"mail and triage", []string{"internal/mail", "internal/triage"}, 38830},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26000},
 		{"the command line", []string{"internal/cli"}, 14270},
 		{"the page", []string{"web"}, 12300},
