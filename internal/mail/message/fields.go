@@ -77,17 +77,22 @@ func fieldName(line []byte) ([]byte, bool) {
 // as Windows-1252, the usual charset of such fields.
 func unfold(value []byte) string {
 	value = decode8Bit(bytes.TrimSpace(value))
-	if !bytes.ContainsAny(value, "\r\n\x00") {
+	removed := func(c byte) bool { return c == '\r' || c == '\n' || c == 0 }
+	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 && bytes.IndexByte(value, 0) < 0 {
 		return string(value)
 	}
-	var b strings.Builder
-	b.Grow(len(value))
-	for _, c := range value {
-		if c != '\r' && c != '\n' && c != 0 {
-			b.WriteByte(c)
+	line := make([]byte, 0, len(value))
+	for from := 0; from < len(value); {
+		to := from
+		for to < len(value) && !removed(value[to]) {
+			to++
+		}
+		line = append(line, value[from:to]...)
+		for from = to; from < len(value) && removed(value[from]); {
+			from++
 		}
 	}
-	return b.String()
+	return string(line)
 }
 
 func decode8Bit(text []byte) []byte {

@@ -157,11 +157,24 @@ func frequentIn(languages, word string) bool {
 	return slices.ContainsFunc(commonWords[word], func(code uint8) bool { return strings.Contains(languages, languageCodes[2*code:2*code+2]) })
 }
 
+// wordsOf returns the words of a text in lower case: letters and apostrophes.
 func wordsOf(text string) func(func(string) bool) {
-	return strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool {
-		if r < 0x80 {
-			return r != '\'' && (r|0x20 < 'a' || r|0x20 > 'z')
+	return func(yield func(string) bool) {
+		text, from := strings.ToLower(text), -1
+		for i, r := range text {
+			if r >= 'a' && r <= 'z' || r == '\'' || r >= 0x80 && unicode.IsLetter(r) {
+				if from < 0 {
+					from = i
+				}
+				continue
+			}
+			if from >= 0 && !yield(text[from:i]) {
+				return
+			}
+			from = -1
 		}
-		return !unicode.IsLetter(r)
-	})
+		if from >= 0 {
+			yield(text[from:])
+		}
+	}
 }
