@@ -69,7 +69,8 @@ const usage = `bench measures Countersign against the River library in the same 
   triagekills a backfill of at most 5,000 messages, from a Maildir and from
               Dovecot, whose process is killed ten times and loses its connections
               twice: it fails unless every message was decided once and proposed
-              once (not among the default runs)
+              once; and another that is paused ten times, with the time that a
+              pause needs to take effect, at most 5 s (not among the default runs)
   models      how long 500 messages take of which a model server with four slots is
               asked what is left open, with fixed times a tier and with times by
               tokens; 100 that come while triage runs, and an urgent one behind

@@ -9,6 +9,7 @@ import { logout } from '../../lib/session'
 import { shown } from '../../lib/text'
 import { zoneName } from '../../lib/time'
 import { Button, Chip, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
+import { Automations } from './automations'
 import { Logins } from './logins'
 
 interface Session {
@@ -34,6 +35,7 @@ export default function Settings() {
       </header>
       {me && <Person me={me} />}
       <Display />
+      <Automations />
       <Logins />
       <Sessions />
     </div>
