@@ -66,7 +66,7 @@ func compose(fields []*field) (line string, complete bool) {
 		if f.role == roleCurrency {
 			continue // beside its amount
 		}
-		part := f.label(fields) + " " + f.shown(f.role == roleOther || f.role == roleObject)
+		part := f.label(fields) + " " + f.shown(f.role >= roleObject)
 		if f.role == roleAmount {
 			part += currencyOf(f, fields)
 		}

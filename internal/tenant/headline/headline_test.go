@@ -11,7 +11,7 @@ func TestOf(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		`{}`: "no arguments",
-		`{"body":"Dear Ana,\nsee you.","to":["ana@example.org","bob@example.org"],"subject":"Launch"}`: "to ana@example.org, bob@example.org · body “Dear Ana, see you.” · subject Launch",
+		`{"body":"Dear Ana,\nsee you.","to":["ana@example.org","bob@example.org"],"subject":"Launch"}`: "to ana@example.org, bob@example.org · subject Launch · body “Dear Ana, see you.”",
 		`{"amount":129.5,"currency":"EUR","charge":"ch_1","reason":"requested_by_customer"}`:           "amount 129.5 EUR · charge ch_1 · reason requested_by_customer",
 		`{"destination":"a.md","source":"b.md"}`:                                                       "source b.md · destination a.md",
 		`{"entityNames":["Alice","Bob"]}`:                                                              "entityNames Alice, Bob",

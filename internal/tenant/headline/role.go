@@ -17,6 +17,7 @@ const (
 	roleFrom
 	roleInto
 	roleObject
+	roleTitle
 	roleOther
 	roleCurrency
 )
@@ -36,8 +37,9 @@ var (
 		hostname domain endpoint space team page sheet spreadsheet queue topic namespace cluster environment env region device group base head address
 		location audience site`)
 	// keyWords end the name of a key of something.
-	keyWords = strings.Fields(`id ids gid uid uuid key keys name slug number num path url sha hash index`)
-	// listWords are names of what pages and searches are bounded by.
+	keyWords   = strings.Fields(`id ids gid uid uuid key keys name slug number num path url sha hash index`)
+	titleWords = strings.Fields(`subject title name summary headline label`)
+	// boundWords are names of what pages and searches are bounded by.
 	boundWords = strings.Fields(`limit count size max min page per offset start end cursor top`)
 )
 
@@ -74,7 +76,9 @@ func roleOf(f *field, fields []*field) role {
 		return roleInto
 	case has(personWords, subject):
 		return roleRecipient
-	case has(keyWords, last) && last != "name" || has(keyWords, first):
+	case has(titleWords, last):
+		return roleTitle
+	case has(keyWords, last) || has(keyWords, first):
 		return roleObject
 	}
 	return roleOther
