@@ -38,7 +38,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	var cfg config.API
 	return config.Run(ctx, &cfg, args, environ, stdout, stderr, func() error {
 		config.CollectSeldom(environ)
-		config.LimitHeap(environ)
+		config.LimitAPIHeap(environ)
 		return serve(ctx, cfg, stdout)
 	})
 }

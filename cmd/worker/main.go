@@ -37,6 +37,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	var cfg config.Worker
 	return config.Run(ctx, &cfg, args, environ, stdout, stderr, func() error {
 		config.CollectSeldom(environ)
+		config.LimitHeap(environ)
 		return work(ctx, cfg, stdout)
 	})
 }

@@ -209,15 +209,3 @@ func CollectSeldom(environ []string) {
 		debug.SetGCPercent(collectPercent)
 	}
 }
-
-// heapLimit is the size in bytes that the API's memory may have before it collects
-// garbage more often than CollectSeldom asks for. Its live heap has a tenth of that.
-const heapLimit = 360 << 20
-
-// LimitHeap bounds the memory of a process whose requests allocate much at once, unless
-// the environment sets GOMEMLIMIT.
-func LimitHeap(environ []string) {
-	if !slices.ContainsFunc(environ, func(pair string) bool { return strings.HasPrefix(pair, "GOMEMLIMIT=") }) {
-		debug.SetMemoryLimit(heapLimit)
-	}
-}

@@ -249,10 +249,10 @@ func TestLimitHeap(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 
-	if config.LimitHeap([]string{"GOMEMLIMIT=1GiB"}); debug.SetMemoryLimit(-1) != before {
+	if config.LimitAPIHeap([]string{"GOMEMLIMIT=1GiB"}); debug.SetMemoryLimit(-1) != before {
 		t.Error("the limit of the environment does not hold")
 	}
-	if config.LimitHeap([]string{"GOGC=100"}); debug.SetMemoryLimit(-1) != 360<<20 {
+	if config.LimitAPIHeap([]string{"GOGC=100"}); debug.SetMemoryLimit(-1) != 360<<20 {
 		t.Errorf("limit = %d, want 360 MiB", debug.SetMemoryLimit(-1))
 	}
 }
