@@ -15,9 +15,8 @@ import (
 // garbage more often than CollectSeldom asks for. Its live heap has a tenth of that.
 const apiHeap = 360 << 20
 
-// LimitHeap bounds the memory of a process, unless the environment sets GOMEMLIMIT: near
-// nine tenths of what the machine and its control groups allow, garbage is collected
-// more often than CollectSeldom asks for.
+// LimitHeap has garbage collected more often near nine tenths of the memory of the
+// machine and its control groups, unless the environment sets GOMEMLIMIT.
 func LimitHeap(environ []string) { limitHeap(environ, os.DirFS("/"), math.MaxInt64) }
 
 // LimitAPIHeap is LimitHeap for a process whose requests allocate much at once: it has a
@@ -30,8 +29,8 @@ func limitHeap(environ []string, root fs.FS, most int64) {
 	}
 }
 
-// allowedMemory returns the bytes of memory that the machine has, or that a control group
-// of this process allows if that is less; the largest number if the system reports none.
+// allowedMemory returns the bytes of memory of the machine, or of the smallest control
+// group of this process; the largest number if the system reports none.
 func allowedMemory(root fs.FS) int64 {
 	allowed := int64(math.MaxInt64)
 	lower := func(text string, unit int64) {

@@ -118,7 +118,7 @@ type Pipeline struct {
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	// running are the calls, from dispatch until their outcomes were sent to settle.
-	// callers are the goroutines that make them, and attempts has what they make.
+	// callers are the goroutines that make them, and receive the next from attempts.
 	running, callers sync.WaitGroup
 	attempts         chan attempt
 	// executing counts the calls whose outcomes were not yet sent to settle.
