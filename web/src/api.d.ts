@@ -373,7 +373,8 @@ export interface paths {
         /**
          * Decide by a response of LangGraph's Agent Inbox
          * @description `accept` approves, `edit` approves with other arguments, `response` denies with its text as the note for the agent, `ignore`
-         *     denies, or acknowledges an item of the kind `notify`. `If-Match` takes the `etag` of the interrupt; only a notice needs none.
+         *     denies, or acknowledges an item of the kind `notify`. Where a review rule excludes editors from approving, an `edit` goes on
+         *     waiting for another person. `If-Match` takes the `etag` of the interrupt; only a notice needs none.
          *
          *     Agent Inbox returns values as texts: each becomes the type that the tool's schema takes. Errors have pointers into the
          *     response. An acceptance that has arguments repeats those of the interrupt. An integer that lost digits on its way is refused.

@@ -25,8 +25,8 @@ func Inbox(a *command.App) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		if counts {
-			if flags := cmd.Flags(); flags.Changed("order") || flags.Changed("limit") || flags.Changed("cursor") {
-				return command.Misuse("--counts cannot be combined with --order, --limit or --cursor")
+			if flags := cmd.Flags(); flags.Changed("format") || flags.Changed("order") || flags.Changed("limit") || flags.Changed("cursor") {
+				return command.Misuse("--counts cannot be combined with --format, --order, --limit or --cursor")
 			}
 			return command.Show(a, showCounts)(c.InboxCounts(ctx, f))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -265,5 +266,82 @@ func TestInterruptsOfTriage(t *testing.T) {
 	f.operator.respond(all[did], "ignore", nil).wants(t, 428)
 	if left := slices.Sorted(maps.Keys(f.operator.interrupts("kind=notify"))); len(left) != 0 {
 		t.Errorf("notices left: %v", cmp.Diff([]string{}, left))
+	}
+}
+
+// TestAnEditForAnotherPerson: under a rule that excludes editors from approving, an
+// edit is stored and waits for another person.
+func TestAnEditForAnotherPerson(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("editors")
+	f.admin.send("PUT", "/api/v1/reviews/mail:write", object{"edits": "another"}).wants(t, 200)
+	id := f.mail(object{"n": 1, "to": "a"})
+
+	var done pendingAction
+	edit := object{"action": "mail:write", "args": object{"n": "2", "to": "b"}}
+	f.operator.respond(f.operator.interrupts("")[id], "edit", edit).wants(t, 200).into(t, &done)
+	if done.Phase != "pending" || string(done.Envelope.Args) != `{"n":2,"to":"b"}` {
+		t.Errorf("an edit = %s %s, want it to wait", done.Phase, done.Envelope.Args)
+	}
+	mine := f.operator.interrupts("")[id]
+	if mine.Config != (wire.InterruptConfig{Ignore: true, Respond: true}) {
+		t.Errorf("the editor is offered %+v, want to deny alone", mine.Config)
+	}
+	f.operator.respond(mine, "accept", nil).refused(t, 403, "own_edit")
+	f.admin.respond(f.admin.interrupts("")[id], "accept", nil).wants(t, 200).into(t, &done)
+	if done.Phase != "approved" {
+		t.Errorf("accepted by another person, it is %s", done.Phase)
+	}
+}
+
+// TestStaleRowsOfACohort approves the rows of a cohort as they were listed. Those
+// that changed, were withdrawn or decided, or expired since are refused one by one;
+// the others are approved.
+func TestStaleRowsOfACohort(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("stalerows")
+	message := uuid.NewString()
+	f.mailbox("ann", message)
+	ids := make(map[string]string)
+	for i, name := range []string{"same", "edited", "withdrawn", "denied", "approved", "expired", "alsosame"} {
+		ids[name] = f.waitingProposal(message, fmt.Sprintf("%x", 10+i), object{"n": i})
+	}
+	var list, etags = []string{}, object{}
+	for _, it := range f.operator.inbox("cohort=default").Items {
+		list, etags[it.ActionID.String()] = append(list, it.ActionID.String()), it.ETag
+	}
+	if len(list) != len(ids) {
+		t.Fatalf("listed %d, want %d", len(list), len(ids))
+	}
+
+	f.write("UPDATE actions SET args = '{\"n\": 77}' WHERE tenant_id = $1 AND action_id = $2::uuid", ids["edited"])
+	f.write("UPDATE triage_proposals SET withdraw_at = now() WHERE tenant_id = $1 AND proposal_id = $2::uuid", ids["withdrawn"])
+	if n, err := approval.Withdraw(t.Context(), f.db, 10); n != 1 || err != nil {
+		t.Fatalf("Withdraw = %d, %v", n, err)
+	}
+	f.admin.send("POST", path(ids["denied"], "/deny"), nil).wants(t, 200)
+	f.admin.send("POST", path(ids["approved"], "/approve"), nil).wants(t, 200)
+	f.write("UPDATE actions SET approval_expires_at = now() - interval '1 second' WHERE tenant_id = $1 AND action_id = $2::uuid", ids["expired"])
+
+	var done wire.Page[wire.Decided]
+	f.operator.send("POST", "/api/v1/actions/approve", object{"ids": list, "etags": etags}).wants(t, 200).into(t, &done)
+
+	got := make(map[string]string)
+	for _, d := range done.Items {
+		got[d.ActionID.String()] = d.Result
+		if d.Problem != nil {
+			got[d.ActionID.String()] += fmt.Sprintf(" %d %s", d.Problem.Status, d.Problem.Code)
+		}
+	}
+	for name, want := range map[string]string{
+		"same": "approved", "alsosame": "approved", "edited": "refused 412 stale", "withdrawn": "refused 409 decided", "denied": "refused 409 decided",
+		"approved": "refused 409 decided", "expired": "refused 410 expired",
+	} {
+		if got[ids[name]] != want {
+			t.Errorf("%s: %s, want %s", name, got[ids[name]], want)
+		}
+	}
+	if now := f.operator.pendingAction(ids["edited"]); now.Phase != "pending" {
+		t.Errorf("the changed row is %s, want it left", now.Phase)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -143,15 +144,26 @@ func Respond(c *request.Call, id envelope.ActionID) error {
 	case wire.ResponseText:
 		err = c.Approval.Deny(c.R.Context(), by, id, approval.Denial{IfMatch: ifMatch, Note: in.text})
 	default:
-		_, err = c.Approval.Approve(c.R.Context(), by, id, approval.Approval{IfMatch: ifMatch, Revise: func(ctx context.Context, tx pgx.Tx, tool *catalog.Tool, now json.RawMessage) (json.RawMessage, error) {
-			args, err := revise(ctx, in, tool, now)
-			if err == nil && args != nil {
-				err = c.CheckEdit(ctx, tx, c.By.Tenant, id, args)
-			}
-			return args, err
-		}})
+		err = approveRevised(c, id, ifMatch, in)
 	}
 	return actionOr(c, id, request.Below(at+"/args", err))
+}
+
+// approveRevised approves an action, with the arguments of an edit if the response is
+// one. Where a review rule excludes editors from approving, the edit waits for another
+// person.
+func approveRevised(c *request.Call, id envelope.ActionID, ifMatch string, in response) error {
+	var edited json.RawMessage
+	_, err := c.Approval.Approve(c.R.Context(), actions.Decider(c), id, approval.Approval{IfMatch: ifMatch, Revise: func(ctx context.Context, tx pgx.Tx, tool *catalog.Tool, now json.RawMessage) (args json.RawMessage, err error) {
+		if args, err = revise(ctx, in, tool, now); err == nil && args != nil {
+			edited, err = args, c.CheckEdit(ctx, tx, c.By.Tenant, id, args)
+		}
+		return args, err
+	}})
+	if own, ok := errors.AsType[*fault.Error](err); ok && own.Code == string(wire.CodeOwnEdit) && edited != nil {
+		return c.Approval.Edit(c.R.Context(), actions.Decider(c), id, approval.Edit{Args: edited, IfMatch: ifMatch})
+	}
+	return err
 }
 
 // actionOr answers with an action, or returns the error.
