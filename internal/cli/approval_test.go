@@ -39,7 +39,7 @@ func looksIntoTheInbox(d *fixture) {
 	d.want(d.operator("inbox"), command.ExitOK, "Nothing waits for a person")
 	id := d.propose("Inbox")
 
-	d.want(d.operator("inbox"), command.ExitOK, id, "notes:notes.create", "approval", `"title":"Inbox"`)
+	d.want(d.operator("inbox"), command.ExitOK, id, "notes:notes.create", "approval", "title Inbox")
 	page := decode[wire.Page[wire.InboxItem]](d.t, d.want(d.operator("inbox", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].ETag == "" {
 		d.t.Errorf("inbox = %+v", page)
