@@ -106,6 +106,21 @@ type TriageProposals struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	LabelPrefix string            `json:"label_prefix,omitempty"`
 	Junk        string            `json:"junk,omitempty"`
+	Away        *TriageAway       `json:"away,omitempty"`
+}
+
+// TriageAway is the answer to mail in the owner's absence. A grant for message.away
+// with its subject, text and times approves the answers.
+type TriageAway struct {
+	Subject string    `json:"subject"`
+	Text    string    `json:"text"`
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`
+	// Zone is the IANA name of the zone whose days count; empty means UTC.
+	Zone string `json:"zone,omitempty"`
+	// Cohorts are those whose senders get an answer, each once.
+	Cohorts  []string `json:"cohorts"`
+	MostADay int      `json:"most_a_day"`
 }
 
 // TriageAccount is a mail account that triage reads.

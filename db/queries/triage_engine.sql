@@ -17,6 +17,13 @@ SET answers = r -> 'answers', wanted = ARRAY(SELECT jsonb_array_elements_text(r 
 FROM jsonb_array_elements(@rows::jsonb) r
 WHERE d.tenant_id = @tenant_id AND d.message_id = (r ->> 'message_id')::uuid;
 
+-- name: TriageAbsence :many
+-- The answers in the absence of an account's owner, with their deadlines: all of one
+-- absence, and those of the last days.
+SELECT p.external_id, (p.envelope #>> '{constraints,must_run_before}')::timestamptz AS deadline
+FROM triage_proposals p
+WHERE p.tenant_id = @tenant_id AND p.account_id = @account_id AND p.action = 'away' AND p.proposed_at >= least(@since::timestamptz, now()) - interval '3 days';
+
 -- name: TriageClaim :many
 -- Claims due or requested accounts, or all, that no other run holds, except
 -- some. Rows that another process is claiming are skipped.
@@ -395,6 +402,7 @@ JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
 CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
 WHERE p.tenant_id = @tenant_id AND p.account_id = @account_id AND p.external_id = ANY (@external_ids::text[]) AND p.repeats IS NULL
+    AND p.action <> 'away' -- whose time is over
     AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
 ON CONFLICT DO NOTHING
 RETURNING external_id, envelope;

@@ -19,7 +19,7 @@ import (
 
 // Command returns the command triage, with the one that sets accounts up.
 func Command(a *command.App, setup *cobra.Command) *cobra.Command {
-	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a))
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a))
 }
 
 func status(a *command.App) *cobra.Command {

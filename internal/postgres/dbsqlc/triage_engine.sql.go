@@ -13,6 +13,45 @@ import (
 	"github.com/google/uuid"
 )
 
+const triageAbsence = `-- name: TriageAbsence :many
+SELECT p.external_id, (p.envelope #>> '{constraints,must_run_before}')::timestamptz AS deadline
+FROM triage_proposals p
+WHERE p.tenant_id = $1 AND p.account_id = $2 AND p.action = 'away' AND p.proposed_at >= least($3::timestamptz, now()) - interval '3 days'
+`
+
+type TriageAbsenceParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Since     time.Time
+}
+
+type TriageAbsenceRow struct {
+	ExternalID string
+	Deadline   time.Time
+}
+
+// The answers in the absence of an account's owner, with their deadlines: all of one
+// absence, and those of the last days.
+func (q *Queries) TriageAbsence(ctx context.Context, db DBTX, arg *TriageAbsenceParams) ([]TriageAbsenceRow, error) {
+	rows, err := db.Query(ctx, triageAbsence, arg.TenantID, arg.AccountID, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageAbsenceRow{}
+	for rows.Next() {
+		var i TriageAbsenceRow
+		if err := rows.Scan(&i.ExternalID, &i.Deadline); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageAccountStates = `-- name: TriageAccountStates :one
 SELECT count(1) FILTER (WHERE NOT late AND failures = 0) AS ok, count(1) FILTER (WHERE NOT late AND failures > 0) AS failing,
     count(1) FILTER (WHERE late) AS late
@@ -1359,6 +1398,7 @@ JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
 CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
 WHERE p.tenant_id = $2 AND p.account_id = $3 AND p.external_id = ANY ($4::text[]) AND p.repeats IS NULL
+    AND p.action <> 'away' -- whose time is over
     AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
 ON CONFLICT DO NOTHING
 RETURNING external_id, envelope

@@ -38,7 +38,7 @@ func putsAway(d decide.Decision) int {
 func allActions() []decide.Action {
 	return []decide.Action{
 		decide.Label, decide.Flag, decide.Archive, decide.Draft, decide.Snooze, decide.Trash, decide.Quarantine,
-		decide.Send, decide.Unsubscribe, decide.RSVP,
+		decide.Send, decide.Unsubscribe, decide.RSVP, decide.Away,
 	}
 }
 

@@ -49,6 +49,8 @@ const (
 	Send        Action = "send"
 	Unsubscribe Action = "unsubscribe"
 	RSVP        Action = "rsvp"
+	// Away answers a message in its owner's absence. A grant approves it.
+	Away Action = "away"
 )
 
 // actionRow is a row of the table of actions.
@@ -81,6 +83,8 @@ func actions() []actionRow {
 		{action: Send, tool: "message.send", propose: L2, alone: never},
 		{action: Unsubscribe, tool: "message.unsubscribe", propose: L2, alone: never},
 		{action: RSVP, tool: "message.rsvp", propose: L2, alone: never},
+		// Its grant names the cohorts.
+		{action: Away, tool: "message.away", propose: L1, alone: L1},
 	}
 }
 

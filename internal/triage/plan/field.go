@@ -19,6 +19,7 @@ const (
 	ToolSnooze      Tool = "message.snooze"
 	ToolUnsubscribe Tool = "message.unsubscribe"
 	ToolDraft       Tool = "message.draft"
+	ToolAway        Tool = "message.away"
 )
 
 // Patterns returns the patterns of tools that a database login of triage may propose,
@@ -55,8 +56,8 @@ type Rule struct {
 // Rules returns the rules of all places. Other places are rejected.
 func Rules() []Rule {
 	known := []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove, ToolTrash, ToolSnooze}
-	read := append(slices.Clone(known), ToolUnsubscribe)
-	draft := []Tool{ToolDraft}
+	read := append(slices.Clone(known), ToolUnsubscribe, ToolAway)
+	draft, away := []Tool{ToolDraft}, []Tool{ToolAway}
 	chosen := []Origin{Header, Configured, Templated}
 	return []Rule{
 		{"/account", append(slices.Clone(read), ToolDraft), []Origin{Configured}},
@@ -78,6 +79,11 @@ func Rules() []Rule {
 		{"/in_reply_to", draft, []Origin{Header}},
 		{"/references/*", draft, []Origin{Header}},
 		{"/text", draft, []Origin{Header, Configured, Templated, Enumerated, ModelText}},
+		{"/to", away, []Origin{Header}},
+		{"/subject", away, []Origin{Configured}},
+		{"/text", away, []Origin{Configured}},
+		{"/since", away, []Origin{Configured}},
+		{"/until", away, []Origin{Configured}},
 	}
 }
 
@@ -109,14 +115,14 @@ func checkBy(guards []guard, tool Tool, fields []Field) error {
 }
 
 func checkPlace(tool Tool, f Field) error {
-	if r, ok := ruleAt(f.Pointer); !ok || !slices.Contains(r.Tools, tool) {
+	if _, ok := ruleAt(tool, f.Pointer); !ok {
 		return fmt.Errorf("the tool %s has no field %s", tool, f.Pointer)
 	}
 	return nil
 }
 
-func checkOrigin(_ Tool, f Field) error {
-	if r, ok := ruleAt(f.Pointer); ok && !slices.Contains(r.Origins, f.Value.origin) {
+func checkOrigin(tool Tool, f Field) error {
+	if r, ok := ruleAt(tool, f.Pointer); ok && !slices.Contains(r.Origins, f.Value.origin) {
 		return fmt.Errorf("the field %s cannot have a value of the origin %q", f.Pointer, f.Value.origin)
 	}
 	return nil
@@ -129,10 +135,10 @@ func checkLabel(_ Tool, f Field) error {
 	return nil
 }
 
-// ruleAt returns the rule of a pointer's place.
-func ruleAt(pointer string) (Rule, bool) {
+// ruleAt returns the rule of a tool for a pointer's place.
+func ruleAt(tool Tool, pointer string) (Rule, bool) {
 	rules, pattern := Rules(), patternOf(pointer)
-	at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern })
+	at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern && slices.Contains(r.Tools, tool) })
 	if at < 0 {
 		return Rule{}, false
 	}

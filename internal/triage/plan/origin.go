@@ -49,7 +49,7 @@ type Value struct {
 	ref    string
 }
 
-// Text returns the value, in at most 998 bytes unless a model wrote it.
+// Text returns the value, in at most 998 bytes unless it is the text of a mail.
 func (v Value) Text() string { return v.text }
 
 // Origin returns the origin of the text.
@@ -123,6 +123,9 @@ func FromConfig(c Config, pointer string) (Value, error) {
 	text, ok := c.at(pointer)
 	if !ok || text == "" {
 		return Value{}, fmt.Errorf("the configuration of the account has nothing at %s", pointer)
+	}
+	if pointer == "/away/text" {
+		return printable(Value{text, Configured, pointer}, "\n\t")
 	}
 	return line(Value{text, Configured, pointer})
 }

@@ -37,6 +37,8 @@ type Config struct {
 	LabelPrefix string `json:"label_prefix,omitempty"`
 	// Junk is the folder for quarantine, or "".
 	Junk string `json:"junk,omitempty"`
+	// Away is the answer to messages in the owner's absence; nil means none.
+	Away *Away `json:"away,omitempty"`
 }
 
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
@@ -55,6 +57,9 @@ func (c Config) Check() error {
 			return fmt.Errorf("the label of %s requests an action; only people set such labels", category)
 		}
 	}
+	if c.Away != nil {
+		return c.Away.Check()
+	}
 	return nil
 }
 
@@ -68,7 +73,7 @@ func (c Config) at(pointer string) (string, bool) {
 	}
 	category, ok := strings.CutPrefix(pointer, "/labels/")
 	if !ok {
-		return "", false
+		return c.Away.at(pointer)
 	}
 	label, ok := c.Labels[classify.Category(category)]
 	return label, ok
@@ -86,6 +91,8 @@ type Proposal struct {
 	// Confirm reports whether a person has to approve it. Otherwise policy
 	// decides.
 	Confirm bool
+	// Deadline is the time after which it is not sent; zero means none.
+	Deadline time.Time
 }
 
 // Part is one action of a call with its target, such as a label.
@@ -284,7 +291,7 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 		return ToolSnooze, Field{"/until", until}, err
 	case decide.Unsubscribe:
 		return ToolUnsubscribe, Field{}, nil
-	case decide.Send, decide.RSVP:
+	case decide.Send, decide.RSVP, decide.Away:
 	}
 	return "", Field{}, fmt.Errorf("triage does not propose the action %s", action)
 }
@@ -332,6 +339,7 @@ func (p Proposal) Envelope() (envelope.Proposal, error) {
 		ExternalID: p.ExternalID, Type: envelope.TypeExec, Tool: envelope.Tool{Source: p.Source, Name: string(p.Tool)},
 		Args: args, Risk: envelope.RiskLow,
 	}
+	e.Constraints.MustRunBefore = p.Deadline
 	if p.Confirm {
 		e.Approval = envelope.ApprovalRequired
 	}

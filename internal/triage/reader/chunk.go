@@ -39,6 +39,8 @@ type chunk struct {
 	joins   map[string]Stored
 	threads *thread.Threads
 	senders *thread.Senders
+	// absence holds the answers in the owner's absence.
+	absence plan.Absence
 
 	messages  []messageRow
 	decisions []decisionRow
@@ -227,6 +229,9 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	var skips []plan.Skip
 	if c.lease.Account.Proposes() && !asked.withheld {
 		proposals, skips = plan.Plan(d, target, c.lease.Account.Proposals)
+		if again == nil || cause == reasonAsked {
+			proposals, skips = c.away(facts, d, target, m.item.Received, proposals, skips)
+		}
 	}
 	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
 	if err != nil {

@@ -140,7 +140,7 @@ func knownLocations(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder strin
 
 // load loads the input for deciding the chunk's messages.
 func (c *chunk) load(ctx context.Context, tx pgx.Tx) error {
-	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx))
+	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx), c.loadAbsence(ctx, tx))
 }
 
 func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
