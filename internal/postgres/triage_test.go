@@ -193,6 +193,9 @@ func TestValuesNeedAnAllowedOrigin(t *testing.T) {
 		"a label of the configuration":         {"message.label", `{"account":"a","labels":{"add":["x"]}}`, `[` + field("/account", "a", "config") + `,` + field("/labels/add/0", "x", "config") + `]`, true},
 		"a folder with archive":                {"message.archive", `{"account":"a","folder":"x"}`, `[` + field("/account", "a", "config") + `,` + field("/folder", "x", "config") + `]`, false},
 		"another tool":                         {"message.send", `{"account":"a"}`, `[` + field("/account", "a", "config") + `]`, false},
+		"an answer to the sender":              {"message.away", `{"account":"a","to":"x@example.org","text":"t"}`, `[` + field("/account", "a", "config") + `,` + field("/to", "x@example.org", "header") + `,` + field("/text", "t", "config") + `]`, true},
+		"an answer to somebody else":           {"message.away", `{"account":"a","to":"x@example.org"}`, `[` + field("/account", "a", "config") + `,` + field("/to", "x@example.org", "config") + `]`, false},
+		"an answer of a model":                 {"message.away", `{"account":"a","text":"t"}`, `[` + field("/account", "a", "config") + `,` + field("/text", "t", "model_text") + `]`, false},
 		"a list":                               {"message.archive", `["a"]`, `[` + field("/0", "a", "config") + `]`, false},
 		"fields that are no list":              {"message.archive", `{"account":"a"}`, `{}`, false},
 	} {

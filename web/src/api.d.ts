@@ -5502,6 +5502,33 @@ export interface components {
             label_prefix?: string;
             /** @description The folder for quarantine. */
             junk?: string;
+            away?: components["schemas"]["TriageAway"];
+        };
+        /**
+         * @description The answer to mail in the owner's absence: to senders of the cohorts whom authentication proves, each once, never to lists and
+         *     machines. A grant for `message.away` that pins `/account`, `/subject`, `/text`, `/since` and `/until` approves the answers.
+         */
+        TriageAway: {
+            /** @description The subject of the answer. */
+            subject: string;
+            /** @description The text of the answer. */
+            text: string;
+            /**
+             * Format: date-time
+             * @description In whole seconds.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description In whole seconds, at most 90 days later.
+             */
+            until: string;
+            /** @description IANA name of the zone whose days count. Left out, UTC. */
+            zone?: string;
+            /** @description The cohorts whose senders get an answer. */
+            cohorts: string[];
+            /** @description The most answers of a day. */
+            most_a_day: number;
         };
         /** @description The texts that a language model writes about the account's mail, and their style. It needs a triage process with a model for texts. */
         TriageTextSettings: {

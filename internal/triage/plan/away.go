@@ -115,16 +115,20 @@ func (a *Absence) Answered(name string, deadline time.Time) {
 }
 
 // Absent returns the proposal to answer a message in its owner's absence, and adds it
-// to the absence. own are the addresses of the owner. A sender gets one answer.
-func Absent(on Target, c Config, own []string, sofar *Absence, confirm bool, now time.Time) (Proposal, error) {
+// to the absence. A sender gets one answer.
+func Absent(f decide.Facts, d decide.Decision, on Target, c Config, sofar *Absence, now time.Time) (Proposal, error) {
 	a := c.Away
 	if !a.At(now) || a.Check() != nil {
 		return Proposal{}, errors.New("the owner is not away")
 	}
+	refused, confirm := decide.Absent(f, d, a.Cohorts)
+	if refused != "" {
+		return Proposal{}, errors.New(refused)
+	}
 	if on.Built {
 		return Proposal{}, errors.New("the account does not return the original of the message, which a source needs to find it")
 	}
-	recipient, err := autoreply.Recipient(on.Message, own)
+	recipient, err := autoreply.Recipient(on.Message, f.Settings.Addresses)
 	if err != nil {
 		return Proposal{}, err
 	}

@@ -39,13 +39,25 @@ func letter(from string, fields ...string) plan.Target {
 	return plan.Target{At: mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "1:1"}, Flags: []string{mailbox.FlagSeen}}, Message: message.Parse([]byte(raw))}
 }
 
-func own() []string { return []string{"ana@example.org"} }
+// certain returns the facts and the decision about a message whose sender gets an answer.
+func certain(on plan.Target) (decide.Facts, decide.Decision) {
+	return decide.Facts{
+		Folder: mailbox.UseInbox, Authentication: authenticate.Result{Aligned: true, DMARC: authenticate.Pass}, Headers: decide.HeadersOf(on.Message),
+		Settings: decide.Settings{Addresses: []string{"ana@example.org"}},
+	}, decide.Decision{Cohort: decide.IntraOrg, Allowed: decide.L2}
+}
+
+func answer(on plan.Target, c plan.Config, observed bool, now time.Time) (plan.Proposal, error) {
+	f, d := certain(on)
+	f.Settings.ObserveOnly = observed
+	return plan.Absent(f, d, on, c, &plan.Absence{}, now)
+}
 
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 	c := absent()
 
-	p, err := plan.Absent(letter("bob@example.org"), c, own(), &plan.Absence{}, false, c.Away.Since.Add(time.Hour))
+	p, err := answer(letter("bob@example.org"), c, false, c.Away.Since.Add(time.Hour))
 
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +83,16 @@ func TestAbsent(t *testing.T) {
 	if want := time.Date(2026, 3, 24, 23, 0, 0, 0, time.UTC); !e.Constraints.MustRunBefore.Equal(want) {
 		t.Errorf("must run before %v, want %v", e.Constraints.MustRunBefore, want)
 	}
-	if observed, err := plan.Absent(letter("bob@example.org"), c, own(), &plan.Absence{}, true, c.Away.Since); err != nil || !observed.Confirm || observed.ExternalID != p.ExternalID {
+	if observed, err := answer(letter("bob@example.org"), c, true, c.Away.Since); err != nil || !observed.Confirm || observed.ExternalID != p.ExternalID {
 		t.Errorf("Absent() = %+v, %v, want the same proposal for a person", observed, err)
 	}
 	c.Away = nil
-	if _, err := plan.Absent(letter("bob@example.org"), c, own(), &plan.Absence{}, false, time.Now()); err == nil {
+	if _, err := answer(letter("bob@example.org"), c, false, time.Now()); err == nil {
 		t.Error("Absent() answers without an answer")
 	}
 	built := letter("bob@example.org")
 	built.Built = true
-	if _, err := plan.Absent(built, absent(), own(), &plan.Absence{}, false, absent().Away.Since); err == nil {
+	if _, err := answer(built, absent(), false, absent().Away.Since); err == nil {
 		t.Error("Absent() answers a message whose original is not known")
 	}
 }
@@ -113,7 +125,7 @@ func TestCheckAway(t *testing.T) {
 		if err := c.Check(); err == nil {
 			t.Errorf("%s: Check() = nil", name)
 		}
-		if _, err := plan.Absent(letter("bob@example.org"), c, own(), &plan.Absence{}, false, absent().Away.Since); err == nil {
+		if _, err := answer(letter("bob@example.org"), c, false, absent().Away.Since); err == nil {
 			t.Errorf("%s: Absent() answers", name)
 		}
 	}
@@ -176,15 +188,11 @@ func TestAnswersInAbsence(t *testing.T) {
 			from := fmt.Sprintf("%s%d@example.org", rapid.SampledFrom([]string{"bob", "Bob"}).Draw(t, "case"), rapid.IntRange(1, 12).Draw(t, "sender"))
 			kind := rapid.SampledFrom(append(slices.Repeat([]string{""}, len(kinds)), kinds...)).Draw(t, "kind")
 			on := letter(from)
-			f := decide.Facts{Folder: mailbox.UseInbox, Authentication: authenticate.Result{Aligned: true, DMARC: authenticate.Pass}, Headers: decide.HeadersOf(on.Message)}
-			d := decide.Decision{Cohort: decide.IntraOrg, Allowed: decide.L2}
+			f, d := certain(on)
 			if change := excluded[kind]; change != nil {
 				change(&f, &d, &on)
 			}
-			if refused, _ := decide.Absent(f, d, c.Away.Cohorts); refused != "" {
-				continue
-			}
-			p, err := plan.Absent(on, of, own(), &sofar, false, now)
+			p, err := plan.Absent(f, d, on, of, &sofar, now)
 			if err != nil {
 				continue
 			}

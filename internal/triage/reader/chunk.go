@@ -230,7 +230,11 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	if c.lease.Account.Proposes() && !asked.withheld {
 		proposals, skips = plan.Plan(d, target, c.lease.Account.Proposals)
 		if again == nil || cause == reasonAsked {
-			proposals, skips = c.away(facts, d, target, m.item.Received, proposals, skips)
+			if answer, err := c.away(facts, d, target, m.item.Received); err != nil {
+				skips = append(skips, plan.Skip{Action: decide.Away, Because: err.Error()})
+			} else if answer.Tool != "" {
+				proposals = append(proposals, answer)
+			}
 		}
 	}
 	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
@@ -240,6 +244,15 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	decision.Reason, decision.Received, decision.Facts = cause, m.values.Received, decide.RecordOf(facts)
 	asked.note(&decision)
 	return automated, c.add(m, in, decision, proposals, again)
+}
+
+// away returns the answer to a message that arrived in its owner's absence.
+func (c *chunk) away(f decide.Facts, d decide.Decision, on plan.Target, received time.Time) (plan.Proposal, error) {
+	to, now := c.lease.Account.Proposals, time.Now()
+	if !to.Away.At(now) || !to.Away.At(received) {
+		return plan.Proposal{}, nil
+	}
+	return plan.Absent(f, d, on, to, &c.absence, now)
 }
 
 // add adds a decision and its proposals. It replaces an earlier decision of the

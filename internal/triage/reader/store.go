@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/lease"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 	"github.com/countersign-dev/countersign/internal/triage/thread"
 )
@@ -141,6 +143,20 @@ func knownLocations(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder strin
 // load loads the input for deciding the chunk's messages.
 func (c *chunk) load(ctx context.Context, tx pgx.Tx) error {
 	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx), c.loadAbsence(ctx, tx))
+}
+
+// loadAbsence loads the answers in the owner's absence so far.
+func (c *chunk) loadAbsence(ctx context.Context, tx pgx.Tx) error {
+	c.absence = plan.Absence{}
+	a := c.lease.Account.Proposals.Away
+	if !a.At(time.Now()) {
+		return nil
+	}
+	rows, err := dbsqlc.New().TriageAbsence(ctx, tx, &dbsqlc.TriageAbsenceParams{TenantID: c.lease.Tenant, AccountID: c.lease.Account.ID, Since: a.Since})
+	for _, r := range rows {
+		c.absence.Answered(r.ExternalID, r.Deadline)
+	}
+	return err
 }
 
 func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
