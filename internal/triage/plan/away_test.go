@@ -133,7 +133,7 @@ func TestCheckAway(t *testing.T) {
 
 // TestAnswersInAbsence sends random mail over weeks: no sender has two answers in an
 // absence, no day more than the most, and nobody has one out of the period, after the
-// answer was taken away, or who is excluded. What is stored survives a restart.
+// answer was taken away, or who is excluded. Stored answers count after a restart.
 func TestAnswersInAbsence(t *testing.T) {
 	t.Parallel()
 	excluded := map[string]func(*decide.Facts, *decide.Decision, *plan.Target){
