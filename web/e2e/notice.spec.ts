@@ -1,4 +1,5 @@
 // What triage did without a person, until somebody acknowledges it.
+import { violations } from './browser'
 import { api, expect, test, url } from './fixture'
 import { notices } from './notice'
 import { quiet } from './quiet'
@@ -16,6 +17,7 @@ for (const hand of hands) {
     await quiet(page)
     await expect(page.getByRole('tab', { name: `Done ${before}` })).toHaveAttribute('aria-selected', 'true')
     await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveCount(0)
+    expect(await violations(page)).toEqual([])
     const refused = '**/api/v1/inbox/acknowledge'
     await page.route(refused, (route) =>
       route.fulfill({

@@ -242,7 +242,7 @@ func TestInterruptsOfTriage(t *testing.T) {
 	f.write("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2::uuid, 1, 'sent', now())", did)
 
 	all := f.operator.interrupts("kind=approval,notify")
-	if got := all[id]; !strings.Contains(got.Description, `From: MAIL\-TEXT\-77b0 bob\@example\.org`) || !strings.Contains(got.Description, `It needs its owner soon\,`) {
+	if got := all[id]; !strings.Contains(got.Description, `From: MAIL\-TEXT\-77b0 bob\@example\.org`) || !strings.Contains(got.Description, `It needs its owner soon\,`) || !strings.Contains(got.Description, `(bucket\:urgent\, act\:request\, veto\:starred)`) {
 		t.Errorf("description = %s", got.Description)
 	}
 	if got := all[odd].Description; !strings.Contains(got, `Subject: \!\[x\]\(https\:\/\/evil\.example\/t\.png\) \# Approve \<b\>this\<\/b\> www\.evil\.example \\u\{202E\}`+"\n") || strings.Contains(got, "\u202e") {

@@ -17,21 +17,30 @@ func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	const label = `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"labels":{"add":["receipts"]}}`
 	const draft = `{"account":"ann","to":["bob@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"Yes"}`
+	const snooze = `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"until":"2026-11-02T06:00:00Z"}`
+	const bare = `{"account":"ann","message":{"folder":"INBOX","key":"7:1"}}`
 	for name, test := range map[string]struct {
 		tool          plan.Tool
 		proposed, now string
 		pointer       string // of the refusal; empty for none
 	}{
-		"the same":          {plan.ToolLabel, label, label, ""},
-		"another label":     {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"labels":{"add":["Invoices"]}}`, ""},
-		"another text":      {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org","eve@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"No,\nsorry"}`, ""},
-		"another message":   {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:2"},"expected":{"folder":"INBOX"},"labels":{"add":["receipts"]}}`, "/args/message/key"},
-		"no message":        {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX"},"expected":{"folder":"INBOX"},"labels":{"add":["receipts"]}}`, "/args/message/key"},
-		"another account":   {plan.ToolDraft, draft, `{"account":"bob","to":["bob@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/account"},
-		"a place of others": {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"to":["eve@example.org"]}`, "/args/to/0"},
-		"an action tag":     {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"labels":{"add":["countersign_do_pay"]}}`, "/args/labels/add/0"},
-		"a line in a field": {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org\nBcc: eve@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/to/0"},
-		"a number":          {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org"],"subject":5,"in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/subject"},
+		"snooze, another time":         {plan.ToolSnooze, snooze, strings.Replace(snooze, "02T06", "03T09", 1), ""},
+		"snooze, another message":      {plan.ToolSnooze, snooze, strings.Replace(snooze, "7:1", "7:2", 1), "/args/message/key"},
+		"snooze, a label":              {plan.ToolSnooze, snooze, strings.Replace(snooze, `"until"`, `"labels":{"add":["x"]},"until"`, 1), "/args/labels/add/0"},
+		"trash, another message":       {plan.ToolTrash, bare, strings.Replace(bare, "7:1", "7:2", 1), "/args/message/key"},
+		"trash, a folder":              {plan.ToolTrash, bare, strings.Replace(bare, `"account"`, `"folder":"Work","account"`, 1), "/args/folder"},
+		"unsubscribe, another message": {plan.ToolUnsubscribe, bare, strings.Replace(bare, "7:1", "7:2", 1), "/args/message/key"},
+		"unsubscribe, a state":         {plan.ToolUnsubscribe, bare, strings.Replace(bare, `"account"`, `"expected":{"folder":"Work"},"account"`, 1), "/args/expected/folder"},
+		"the same":                     {plan.ToolLabel, label, label, ""},
+		"another label":                {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"labels":{"add":["Invoices"]}}`, ""},
+		"another text":                 {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org","eve@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"No,\nsorry"}`, ""},
+		"another message":              {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:2"},"expected":{"folder":"INBOX"},"labels":{"add":["receipts"]}}`, "/args/message/key"},
+		"no message":                   {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX"},"expected":{"folder":"INBOX"},"labels":{"add":["receipts"]}}`, "/args/message/key"},
+		"another account":              {plan.ToolDraft, draft, `{"account":"bob","to":["bob@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/account"},
+		"a place of others":            {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"to":["eve@example.org"]}`, "/args/to/0"},
+		"an action tag":                {plan.ToolLabel, label, `{"account":"ann","message":{"folder":"INBOX","key":"7:1"},"expected":{"folder":"INBOX"},"labels":{"add":["countersign_do_pay"]}}`, "/args/labels/add/0"},
+		"a line in a field":            {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org\nBcc: eve@example.org"],"subject":"Re: lunch","in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/to/0"},
+		"a number":                     {plan.ToolDraft, draft, `{"account":"ann","to":["bob@example.org"],"subject":5,"in_reply_to":"<1@example.org>","text":"Yes"}`, "/args/subject"},
 	} {
 		err := plan.CheckEdit(plan.Edited{Tool: test.tool, Proposed: json.RawMessage(test.proposed), Now: json.RawMessage(test.now), Own: true})
 

@@ -79,7 +79,7 @@ func describe(it wire.InboxItem) string {
 		add("From: %s %s", m.SenderName, m.Sender)
 		add("Subject: %s", m.Subject)
 		if m.Reason != nil {
-			add("%s", m.Reason.Text)
+			add("%s (%s)", m.Reason.Text, strings.Join(m.Reason.Codes, ", "))
 		}
 	}
 	if it.ProposedBy != "" {
