@@ -26,6 +26,8 @@ func (m *apiFixture) triaged() (run string) {
 		"UPDATE actions SET external_id = 'triage:' || encode(sha256(action_id::text::bytea), 'hex') WHERE tenant_id = $1 AND $2::text <> ''",
 		"UPDATE tools SET default_reversal = reversal, reversal = NULL WHERE tenant_id = $1 AND name = 'create' AND $2::text <> ''",
 		"UPDATE policy_modes SET mode = 'require_approval' WHERE tenant_id = $1 AND $2::text <> ''",
+		"INSERT INTO policy_modes (tenant_id, key, mode, updated_by) SELECT $1, 'crm:message.state', 'allow', 'test' WHERE $2::text <> ''",
+		`UPDATE tool_executions SET result = '{"id":"c-0"}' WHERE action_id = (SELECT min(action_id::text)::uuid FROM actions WHERE tenant_id = $1 AND $2::text <> '')`,
 		"INSERT INTO triage_runs (tenant_id, run_id, account_id, kind) VALUES ($1, $2::uuid, '" + account + "', 'asked')",
 	} {
 		id := person
@@ -51,6 +53,16 @@ func (m *apiFixture) triaged() (run string) {
 			touched boolean := (SELECT count(1) = 0 FROM actions a WHERE a.tenant_id = NEW.tenant_id AND a.external_id LIKE 'triage:%'
 				AND a.action_id < (SELECT split_part(r.external_id, ':', 2)::uuid FROM actions r WHERE r.tenant_id = NEW.tenant_id AND r.action_id = NEW.action_id));
 		BEGIN
+			IF (SELECT a.tool_name = 'message.state' FROM actions a WHERE a.tenant_id = NEW.tenant_id AND a.action_id = NEW.action_id) THEN
+				INSERT INTO tool_executions (tenant_id, action_id, attempt, status, result, finished_at)
+				SELECT a.tenant_id, a.action_id, 1, 'sent', CASE WHEN a.args ->> 'id' = (
+						SELECT e.result ->> 'id' FROM tool_executions e JOIN actions f USING (tenant_id, action_id)
+						WHERE f.tenant_id = a.tenant_id AND f.external_id LIKE 'triage:%' ORDER BY f.action_id LIMIT 1)
+					THEN '{"reversal":"refused","differs":"folder"}' ELSE '{"reversal":"possible"}' END::json, clock_timestamp()
+				FROM actions a WHERE a.tenant_id = NEW.tenant_id AND a.action_id = NEW.action_id;
+				DELETE FROM outbox o WHERE o.tenant_id = NEW.tenant_id AND o.action_id = NEW.action_id;
+				RETURN NULL;
+			END IF;
 			INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
 			VALUES (NEW.tenant_id, NEW.action_id, 1, CASE WHEN touched THEN 'failed' ELSE 'sent' END, CASE WHEN touched THEN 'changed_since' END,
 				CASE WHEN touched THEN 'someone has changed the message since' END, clock_timestamp());
@@ -80,12 +92,22 @@ func TestTriageUndo(t *testing.T) {
 
 	shown := m.run(command.ExitOK, "triage", "runs", "work")
 	dry := m.run(command.ExitOK, "triage", "undo", "--run", run, "--dry-run")
-	if n := reversals(); n != 0 || !strings.Contains(shown.out, run) || !strings.Contains(dry.err, "Nothing was changed. 3 would be undone") {
-		t.Errorf("a dry run proposed %d reversals: %s\nruns: %s", n, dry.err, shown.out)
+	if n := reversals(); n != 0 || !strings.Contains(shown.out, run) || !strings.Contains(dry.err, "Nothing was changed. 2 would be undone, 1 would be left") ||
+		!strings.Contains(dry.out, "its folder was changed since") {
+		t.Errorf("a dry run proposed %d reversals: %s\n%s\nruns: %s", n, dry.out, dry.err, shown.out)
 	}
 	waits := decode[undoReport](t, m.run(command.ExitOK, "triage", "undo", "--run", run, "--dry-run", "--json").out)
-	if diff := cmp.Diff(map[string]int{"would_restore": 3}, waits.Counts); diff != "" || !waits.DryRun {
+	if diff := cmp.Diff(map[string]int{"would_restore": 2, "would_leave": 1}, waits.Counts); diff != "" || !waits.DryRun {
 		t.Errorf("a dry run (-want +got):\n%s", diff)
+	}
+	blind := decode[undoReport](t, m.run(command.ExitOK, "triage", "undo", "--run", run, "--dry-run", "--wait", "0", "--json").out)
+	if diff := cmp.Diff(map[string]int{"would_restore": 3}, blind.Counts); diff != "" {
+		t.Errorf("a dry run that reads no mailbox (-want +got):\n%s", diff)
+	}
+	m.exec(t.Context(), "UPDATE tools SET gone_at = now() WHERE tenant_id = $1 AND name = 'message.state'", m.tenant.String())
+	unread := decode[undoReport](t, m.run(command.ExitOK, "triage", "undo", "--run", run, "--dry-run", "--json").out)
+	if diff := cmp.Diff(map[string]int{"would_restore": 3}, unread.Counts); diff != "" || !strings.HasPrefix(unread.Items[0].Why, "the mailbox was not read") {
+		t.Errorf("a dry run without the tool that reads: %+v\n%s", unread.Items, diff)
 	}
 	first := m.run(command.ExitAction, "triage", "undo", "--run", run)
 	again := decode[undoReport](t, m.run(command.ExitAction, "triage", "undo", "--account", "work", "--since", "1h", "--json").out)

@@ -32,8 +32,12 @@ func (m *apiFixture) tools() {
 			return err
 		}
 		var all []source.Tool
-		for _, name := range []string{"create", "delete", "send"} {
-			all = append(all, source.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: envelope.EffectKeyed})
+		for _, name := range []string{"create", "delete", "send", "message.state"} {
+			effect := envelope.EffectKeyed
+			if name == "message.state" {
+				effect = envelope.EffectRead
+			}
+			all = append(all, source.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect})
 		}
 		if err := catalog.PutListing(ctx, tx, m.tenant, "crm", all); err != nil {
 			return err

@@ -2,6 +2,7 @@ package triage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
@@ -78,6 +80,7 @@ const (
 	// The outcomes of a dry run.
 	outcomeWould         = "would_restore"
 	outcomeWouldWithdraw = "would_withdraw"
+	outcomeWouldLeave    = "would_leave"
 )
 
 // undone is the outcome of the undo of one action.
@@ -124,7 +127,7 @@ func (u *undoing) run(ctx context.Context, in wire.TriageUndoRequest) error {
 	}
 	for _, it := range u.report.Items {
 		switch it.Outcome {
-		case outcomeRestored, outcomeWithdrawn, outcomeWould, outcomeWouldWithdraw, outcomePending:
+		case outcomeRestored, outcomeWithdrawn, outcomeWould, outcomeWouldWithdraw, outcomeWouldLeave, outcomePending:
 		default:
 			return command.ErrAction
 		}
@@ -158,6 +161,9 @@ func (u *undoing) undo(ctx context.Context, in wire.TriageUndoRequest) error {
 
 func (u *undoing) part(ctx context.Context, in wire.TriageUndoRequest) (next *string, err error) {
 	result, err := u.request(ctx, in)
+	if err == nil && u.dryRun {
+		err = u.look(ctx, result.Items)
+	}
 	if err != nil || u.dryRun {
 		return result.NextCursor, err
 	}
@@ -221,6 +227,51 @@ func (u *undoing) request(ctx context.Context, in wire.TriageUndoRequest) (wire.
 	}
 	return result, err
 }
+
+// looks bounds the messages of a dry run that are looked at at a time.
+const looks = 8
+
+// look finds out which messages of a dry run were changed since, and would be left
+// as they are. It reads the mailbox as their source does for a reversal.
+func (u *undoing) look(ctx context.Context, items []wire.TriageUndoItem) error {
+	if u.wait <= 0 {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(looks)
+	for _, it := range items {
+		row := &u.report.Items[u.at[it.ActionID]]
+		if source, _, ok := strings.Cut(it.ReverseTool, ":"); ok && row.Outcome == outcomeWould && len(it.ReverseArgs) > 0 {
+			group.Go(func() error { return u.lookAt(ctx, row, source+":message.state", it.ReverseArgs) })
+		}
+	}
+	return group.Wait()
+}
+
+// lookAt looks at the message of a reversal. Where that fails, the row has the reason.
+func (u *undoing) lookAt(ctx context.Context, row *undone, tool string, args json.RawMessage) error {
+	wait := envelope.Duration(min(maxLook, time.Until(u.until)))
+	inv, err := u.client.Invoke(ctx, tool, wire.Call{Inputs: args, Wait: &wait})
+	var seen struct{ Reversal, Differs string }
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case inv.Error != nil && inv.Error.Code == "not_found":
+		row.Outcome, row.Why = outcomeWouldLeave, inv.Error.Code+": "+inv.Error.Message
+	case err != nil:
+		row.Why = "the mailbox was not read: " + err.Error()
+	case inv.Status != wire.ExecutionSuccess || json.Unmarshal(inv.Outputs, &seen) != nil || seen.Reversal == "":
+		row.Why = "the mailbox was not read: the call is " + string(inv.Status)
+	case seen.Reversal == "refused":
+		row.Outcome, row.Why = outcomeWouldLeave, "its "+seen.Differs+" was changed since"
+	case seen.Reversal == "done":
+		row.Outcome = outcomeRestored
+	}
+	return nil
+}
+
+// maxLook bounds the time to wait for one message of a dry run.
+const maxLook = 30 * time.Second
 
 // pause waits before the next look.
 func (u *undoing) pause(ctx context.Context) error {
@@ -311,8 +362,8 @@ func (u *undoing) show() error {
 		return err
 	}
 	if u.dryRun {
-		a.Note("\nNothing was changed. %d would be undone, %d cannot be; a message that was changed since is left as it is.",
-			counts[outcomeWould]+counts[outcomeWouldWithdraw], counts[outcomeRefused]+counts[outcomeDenied])
+		a.Note("\nNothing was changed. %d would be undone, %d would be left because the message was changed since, %d cannot be undone.",
+			counts[outcomeWould]+counts[outcomeWouldWithdraw], counts[outcomeWouldLeave], counts[outcomeRefused]+counts[outcomeDenied])
 		return nil
 	}
 	if u.report.Stopped {

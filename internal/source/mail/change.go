@@ -61,6 +61,10 @@ type result struct {
 	After   *mailbox.State `json:"after,omitempty"`
 	State   *mailbox.State `json:"state,omitempty"`
 	Message reference      `json:"message"`
+	// Reversal reports whether a reversal would restore the message: possible, done
+	// or refused, because of Differs.
+	Reversal string `json:"reversal,omitempty"`
+	Differs  string `json:"differs,omitempty"`
 }
 
 // answer returns the observation of a successful call.
@@ -83,14 +87,52 @@ func changed(of reference, before, after mailbox.State) source.Observation {
 	return answer(result{Before: &before, After: &after, Message: of.at(after.Location)})
 }
 
-func (s *Source) state(ctx context.Context, _ source.Call, in changeArgs) source.Observation {
+// stateArgs are the arguments of message.state: a message, and for a reversal the
+// states before and after the call; of a draft there is none before.
+type stateArgs struct {
+	Account       string
+	Message       reference
+	Before, After *mailbox.State
+}
+
+func (s *Source) state(ctx context.Context, _ source.Call, in stateArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		now, err := on.find(ctx, in.Message)
+		of := in.Message
+		if in.After != nil {
+			of = of.at(in.After.Location)
+		}
+		now, err := on.find(ctx, of)
 		if err != nil {
 			return on.failed(ctx, err, false)
 		}
-		return answer(result{State: &now, Message: in.Message.at(now.Location)})
+		r := result{State: &now, Message: in.Message.at(now.Location)}
+		if in.After != nil {
+			r.Reversal, r.Differs = on.reversal(now, in)
+		}
+		return answer(r)
 	})
+}
+
+// reversal returns whether a reversal would restore a message that is in a state:
+// possible, done or refused, because of what differs.
+func (s *session) reversal(now mailbox.State, in stateArgs) (outcome, differs string) {
+	const possible, done, refused = "possible", "done", "refused"
+	if in.Before == nil {
+		if now.Equal(*in.After) {
+			return possible, ""
+		}
+		return refused, difference(now, *in.After)
+	}
+	args := restoreArgs{Account: in.Account, Message: in.Message, Before: *in.Before, After: *in.After}
+	switch toDo, touched := s.compare(now, args, args.After.ChangeTo(args.Before)); {
+	case touched != "":
+		return refused, touched
+	case toDo == none:
+		return done, ""
+	case toDo == some:
+		return refused, "set of changes"
+	}
+	return possible, ""
 }
 
 func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) source.Observation {

@@ -379,6 +379,45 @@ func TestStateReads(t *testing.T) {
 	f.answer(f.call(mail.ToolState, object{"account": "play", "message": ref(at, "1@example.com", raw)}), source.KindRefused, source.CodeNotFound)
 }
 
+// TestStateWithTheArgumentsOfAReversal looks at a message that was archived and
+// labelled, in the states in which its owner may leave it, and restores it then:
+// the answers are those of the restore.
+func TestStateWithTheArgumentsOfAReversal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, test := range map[string]struct {
+		flags          []string
+		again          bool // it is restored before
+		want, restores string
+	}{
+		"untouched":            {nil, false, "possible ", ""},
+		"flagged by its owner": {[]string{`\Flagged`}, false, "refused set of flags", source.CodeChanged},
+		"restored":             {nil, true, "done ", source.CodeConflict},
+	} {
+		raw := mailOf(strings.ReplaceAll(name, " ", "-")+"@example.com", "hush body")
+		at := f.account.Deliver("INBOX", raw)
+		of := ref(at, strings.ReplaceAll(name, " ", "-")+"@example.com", raw)
+		did := f.done(mail.ToolArchive, object{"account": "work", "message": of})
+		args := object{"account": "work", "message": of, "before": did["before"], "after": did["after"]}
+		if len(test.flags) > 0 {
+			f.done(mail.ToolFlag, object{"account": "work", "message": of, "flags": object{"add": test.flags}})
+		}
+		if test.again {
+			f.done(mail.ToolRestore, args)
+		}
+
+		looked := f.done(mail.ToolState, args)
+
+		differs, _ := looked["differs"].(string)
+		if got := fmt.Sprint(looked["reversal"], " ", differs); got != test.want {
+			t.Errorf("%s: the reversal is %s, want %s", name, got, test.want)
+		}
+		if restored := f.call(mail.ToolRestore, args); restored.Code != test.restores {
+			t.Errorf("%s: a restore has the code %q, want %q", name, restored.Code, test.restores)
+		}
+	}
+}
+
 func TestToolsDeclareReversals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
