@@ -107,6 +107,10 @@ type TriageProposals struct {
 	LabelPrefix string            `json:"label_prefix,omitempty"`
 	Junk        string            `json:"junk,omitempty"`
 	Away        *TriageAway       `json:"away,omitempty"`
+	// Actions are the actions of tags in addition to the built-in ones, or in their
+	// place. MaxActions bounds the tries that begin in one round.
+	Actions    map[string]TriageActionDefinition `json:"actions,omitempty"`
+	MaxActions int                               `json:"max_actions_per_sync,omitzero"`
 }
 
 // TriageAway is the answer to mail in the owner's absence. A grant for message.away
@@ -121,6 +125,15 @@ type TriageAway struct {
 	// Cohorts are those whose senders get an answer, each once.
 	Cohorts  []string `json:"cohorts"`
 	MostADay int      `json:"most_a_day"`
+}
+
+// TriageActionDefinition is the tool that an action tag calls.
+type TriageActionDefinition struct {
+	Description string            `json:"description,omitempty"`
+	Source      string            `json:"source"`
+	Tool        string            `json:"tool"`
+	Prompt      string            `json:"prompt,omitempty"`
+	DefaultArgs map[string]string `json:"default_args,omitempty"`
 }
 
 // TriageAccount is a mail account that triage reads.

@@ -258,10 +258,11 @@ ORDER BY m.received_at DESC
 LIMIT @most::bigint;
 
 -- name: TriageLocationsPut :exec
-INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags)
-SELECT @tenant_id, @account_id, @folder, r ->> 'key', (r ->> 'message_id')::uuid, ARRAY(SELECT jsonb_array_elements_text(r -> 'flags'))
+INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags, tagged)
+SELECT @tenant_id, @account_id, @folder, r ->> 'key', (r ->> 'message_id')::uuid, f.flags, EXISTS (SELECT FROM unnest(f.flags) n WHERE starts_with(lower(n), 'countersign_do_'))
 FROM jsonb_array_elements(@rows::jsonb) r
-ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags;
+CROSS JOIN LATERAL (SELECT ARRAY(SELECT jsonb_array_elements_text(r -> 'flags')) AS flags) f
+ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags, tagged = excluded.tagged;
 
 -- name: TriageLocationsVoid :exec
 -- Stores the locations of a folder, which are all void, under a name that no
@@ -402,7 +403,7 @@ JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
 CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
 WHERE p.tenant_id = @tenant_id AND p.account_id = @account_id AND p.external_id = ANY (@external_ids::text[]) AND p.repeats IS NULL
-    AND p.action <> 'away' -- whose time is over
+    AND p.action NOT IN ('away', 'tag') -- the time of the one is over, the other waits for a person
     AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
 ON CONFLICT DO NOTHING
 RETURNING external_id, envelope;
@@ -413,7 +414,7 @@ RETURNING external_id, envelope;
 -- mail is kept: it answers the message in any folder.
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send');
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag');
 
 -- name: TriageProposalsWithdrawGone :exec
 -- Requests the withdrawal of proposals about a message in a folder where it is no
@@ -421,7 +422,7 @@ WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND
 -- mailbox expects no state: its message was seen in that folder.
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag')
     AND coalesce(p.envelope #>> '{args,expected,folder}', p.envelope #>> '{args,message,folder}') = @folder::text
     AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = @folder::text);
 

@@ -5,7 +5,7 @@
 -- or that is for a mailbox.
 SELECT
     coalesce(p.envelope #>> '{tool,name}', a.tool_name)::text AS tool, coalesce(p.envelope -> 'args', v.proposed_args, a.args)::jsonb AS args,
-    (p.proposal_id IS NOT NULL)::boolean AS own
+    (p.proposal_id IS NOT NULL)::boolean AS own, coalesce(p.action, '')::text AS action
 FROM actions a
 JOIN sources s ON s.tenant_id = a.tenant_id AND s.source_id = a.source_id
 LEFT JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'

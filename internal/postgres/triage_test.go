@@ -55,7 +55,7 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 			"goose_db_version SELECT", "triage_accounts SELECT", "triage_corrections SELECT", "triage_decisions DELETE INSERT SELECT UPDATE", "triage_folders INSERT SELECT UPDATE",
 			"triage_locations DELETE INSERT SELECT UPDATE", "triage_messages DELETE INSERT SELECT UPDATE", "triage_proposals INSERT SELECT",
 			"triage_refs INSERT SELECT", "triage_runs INSERT SELECT UPDATE", "triage_schedules INSERT SELECT UPDATE", "triage_senders INSERT SELECT UPDATE",
-			"triage_set_aside DELETE INSERT SELECT UPDATE", "triage_texts SELECT",
+			"triage_set_aside DELETE INSERT SELECT UPDATE", "triage_tag_log INSERT SELECT", "triage_tags INSERT SELECT UPDATE", "triage_texts SELECT",
 		},
 		"columns": {
 			"pauses.lifted_at SELECT", "pauses.scope SELECT", "pauses.subject SELECT", "pauses.tenant_id SELECT", "pauses.travelling SELECT",
@@ -65,7 +65,8 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 		}, "sequences": nil,
 		"functions": {
 			"countersign.proposal_status(uuid)", "countersign.propose(jsonb)", "countersign.propose_many(jsonb[])",
-			"triage_args_allowed(text,jsonb,jsonb)", "triage_pause(uuid,uuid)", "triage_tenant()",
+			"triage_args_allowed(text,jsonb,jsonb)", "triage_erase_tries(uuid)", "triage_pause(uuid,uuid)", "triage_tag_args_allowed(jsonb,jsonb)", "triage_tenant()",
+			"triage_tools(jsonb)", "triage_tries(uuid)",
 		},
 		"schemas": {"countersign USAGE", "countersign_data USAGE", "public USAGE"}, "roles": nil,
 	}

@@ -5503,6 +5503,12 @@ export interface components {
             /** @description The folder for quarantine. */
             junk?: string;
             away?: components["schemas"]["TriageAway"];
+            /** @description The actions of tags, by name, in addition to the built-in add-contact and create-reminder, or in their place. */
+            actions?: {
+                [key: string]: components["schemas"]["TriageActionDefinition"];
+            };
+            /** @description The number of tries of tags that begin in one round, oldest tag first; 0 is 10. */
+            max_actions_per_sync?: number;
         };
         /**
          * @description The answer to mail in the owner's absence: to senders of the cohorts whom authentication proves, each once, never to lists and
@@ -5529,6 +5535,18 @@ export interface components {
             cohorts: string[];
             /** @description The most answers of a day. */
             most_a_day: number;
+        };
+        /** @description The tool that an action tag calls. */
+        TriageActionDefinition: {
+            description?: string;
+            source: string;
+            tool: string;
+            /** @description Added to the question for a language model. */
+            prompt?: string;
+            /** @description Texts for arguments. They win over what the message has. */
+            default_args?: {
+                [key: string]: string;
+            };
         };
         /** @description The texts that a language model writes about the account's mail, and their style. It needs a triage process with a model for texts. */
         TriageTextSettings: {
@@ -5969,7 +5987,7 @@ export interface components {
             pointer: string;
             value: string;
             /** @enum {string} */
-            origin: "header" | "config" | "template" | "enum" | "calendar" | "model_text";
+            origin: "header" | "config" | "template" | "enum" | "calendar" | "model_text" | "span";
             ref: string;
         };
         /**

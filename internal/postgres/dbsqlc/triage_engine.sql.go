@@ -896,10 +896,11 @@ func (q *Queries) TriageLocationsLatest(ctx context.Context, db DBTX, arg *Triag
 }
 
 const triageLocationsPut = `-- name: TriageLocationsPut :exec
-INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags)
-SELECT $1, $2, $3, r ->> 'key', (r ->> 'message_id')::uuid, ARRAY(SELECT jsonb_array_elements_text(r -> 'flags'))
+INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags, tagged)
+SELECT $1, $2, $3, r ->> 'key', (r ->> 'message_id')::uuid, f.flags, EXISTS (SELECT FROM unnest(f.flags) n WHERE starts_with(lower(n), 'countersign_do_'))
 FROM jsonb_array_elements($4::jsonb) r
-ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags
+CROSS JOIN LATERAL (SELECT ARRAY(SELECT jsonb_array_elements_text(r -> 'flags')) AS flags) f
+ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags, tagged = excluded.tagged
 `
 
 type TriageLocationsPutParams struct {
@@ -1398,7 +1399,7 @@ JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message
 JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
 CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
 WHERE p.tenant_id = $2 AND p.account_id = $3 AND p.external_id = ANY ($4::text[]) AND p.repeats IS NULL
-    AND p.action <> 'away' -- whose time is over
+    AND p.action NOT IN ('away', 'tag') -- the time of the one is over, the other waits for a person
     AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
 ON CONFLICT DO NOTHING
 RETURNING external_id, envelope
@@ -1447,7 +1448,7 @@ func (q *Queries) TriageProposalsRepeat(ctx context.Context, db DBTX, arg *Triag
 const triageProposalsWithdraw = `-- name: TriageProposalsWithdraw :exec
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag')
 `
 
 type TriageProposalsWithdrawParams struct {
@@ -1466,7 +1467,7 @@ func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *Tri
 const triageProposalsWithdrawGone = `-- name: TriageProposalsWithdrawGone :exec
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send')
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag')
     AND coalesce(p.envelope #>> '{args,expected,folder}', p.envelope #>> '{args,message,folder}') = $3::text
     AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = $3::text)
 `

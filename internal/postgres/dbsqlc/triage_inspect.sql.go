@@ -17,7 +17,7 @@ const mailActionArgs = `-- name: MailActionArgs :many
 
 SELECT
     coalesce(p.envelope #>> '{tool,name}', a.tool_name)::text AS tool, coalesce(p.envelope -> 'args', v.proposed_args, a.args)::jsonb AS args,
-    (p.proposal_id IS NOT NULL)::boolean AS own
+    (p.proposal_id IS NOT NULL)::boolean AS own, coalesce(p.action, '')::text AS action
 FROM actions a
 JOIN sources s ON s.tenant_id = a.tenant_id AND s.source_id = a.source_id
 LEFT JOIN triage_proposals p ON p.tenant_id = a.tenant_id AND p.external_id = a.external_id AND p.proposal_id = a.action_id AND a.external_id LIKE 'triage:%'
@@ -31,9 +31,10 @@ type MailActionArgsParams struct {
 }
 
 type MailActionArgsRow struct {
-	Tool string
-	Args []byte
-	Own  bool
+	Tool   string
+	Args   []byte
+	Own    bool
+	Action string
 }
 
 // Data of triage that people read and set over the API.
@@ -48,7 +49,12 @@ func (q *Queries) MailActionArgs(ctx context.Context, db DBTX, arg *MailActionAr
 	items := []MailActionArgsRow{}
 	for rows.Next() {
 		var i MailActionArgsRow
-		if err := rows.Scan(&i.Tool, &i.Args, &i.Own); err != nil {
+		if err := rows.Scan(
+			&i.Tool,
+			&i.Args,
+			&i.Own,
+			&i.Action,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

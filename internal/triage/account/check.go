@@ -233,7 +233,7 @@ func checkSettings(s decide.Settings, p *check.Problems) {
 }
 
 func checkProposals(c plan.Config, p *check.Problems) {
-	if c.Source == "" && c.Account == "" && len(c.Labels) == 0 && c.LabelPrefix == "" && c.Junk == "" {
+	if c.Source == "" && c.Account == "" && len(c.Labels) == 0 && c.LabelPrefix == "" && c.Junk == "" && len(c.Actions) == 0 && c.MaxActions == 0 {
 		return // observe only
 	}
 	if err := c.Check(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/lease"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/reader"
+	"github.com/countersign-dev/countersign/internal/triage/tagger"
 )
 
 // held is an account whose lease this process holds.
@@ -23,6 +24,7 @@ type held struct {
 	lease  *lease.Lease
 	reader *reader.Reader
 	asker  *asker.Asker
+	tagger *tagger.Tagger
 	// once reports whether the account is read to its end, once.
 	once bool
 	// visited is when the last visit of all folders was recorded.
@@ -42,6 +44,7 @@ func (e *Engine) newHeld(l *lease.Lease, once bool) *held {
 		interrupt = nil
 	}
 	h.asker = asker.New(asker.Config{Models: c.Models, Writer: c.Writer, Withhold: c.Withhold, Metrics: e.metrics, Tracer: c.Tracer}, l, h.reader, interrupt)
+	h.tagger = tagger.New(l, h.reader, c.Writer)
 	if c.Models != nil {
 		h.reader.Questions = h.asker
 	}
@@ -109,6 +112,7 @@ func (h *held) cycle(ctx context.Context) (err error) {
 		return err
 	}
 	h.asker.Begin(ctx)
+	rounded := time.Now() // of action tags, the last one is at the end
 	changes, backfill, asked := reader.NewRun(reader.Changes), reader.NewRun(reader.Backfill), reader.NewRun(reader.Asked)
 	for _, run := range []*reader.Run{changes, backfill, asked} {
 		defer h.reader.End(ctx, run)
@@ -116,6 +120,12 @@ func (h *held) cycle(ctx context.Context) (err error) {
 	for {
 		if err := changes.Note(h.reader.Newer(ctx, changes)); err != nil {
 			return err
+		}
+		if time.Since(rounded) >= h.lease.Account.Every {
+			rounded = time.Now()
+			if err := changes.Note(h.tagger.Round(ctx, changes)); err != nil {
+				return err
+			}
 		}
 		open, err := h.asker.Ask(ctx, asked)
 		if asked.Note(err) != nil {
@@ -129,8 +139,11 @@ func (h *held) cycle(ctx context.Context) (err error) {
 			return err
 		}
 		texts, err := h.asker.Write(ctx, changes)
-		if changes.Note(err) != nil || !older && !texts && !open || h.yielded {
+		if changes.Note(err) != nil {
 			return err
+		}
+		if !older && !texts && !open || h.yielded {
+			return changes.Note(h.tagger.Round(ctx, changes))
 		}
 	}
 }

@@ -72,6 +72,9 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	f.exec("INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by) SELECT tenant_id, account_id, message_id, 'act', 'fyi', convert_to($1, 'utf8'), 'ada' FROM triage_decisions", canary)
 	f.exec("INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by, text) SELECT tenant_id, account_id, message_id, 'summary', $1, 'ada', $1 FROM triage_decisions", canary)
 	f.exec("INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT tenant_id, account_id, $1, '1', now(), 1, 'read', $1 FROM triage_accounts", canary)
+	f.exec("INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, problem, tagged_by) SELECT tenant_id, message_id, 'a', account_id, 'due', $1, $1 FROM triage_messages", canary)
+	f.exec(`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status, error)
+		SELECT tenant_id, message_id, account_id, message_id, 'a', 1, 's', 't', 'failed', $1 FROM triage_messages`, canary)
 	f.exec("UPDATE triage_runs SET error = $1", canary)
 	f.exec("UPDATE triage_schedules SET last_error = $1, corrections_at = now()", canary)
 	before := f.held()
@@ -100,6 +103,9 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	if err != nil || !last.Done || last.Rows.Messages != waiting.Open {
 		t.Errorf("Purge = %+v, %v, want the rest", last, err)
 	}
+	// Tags and their log go with the messages.
+	delete(before, "triage_tags")
+	delete(before, "triage_tag_log")
 	if sum := first.Rows.Plus(last.Rows); int(sum.Sum()) != total(before) {
 		t.Errorf("erased %+v of %v", sum, before)
 	}

@@ -260,3 +260,12 @@ func TestServerOfTierT3WritesTexts(t *testing.T) {
 		t.Errorf("texts = %+v, after %+v", got, waiting)
 	}
 }
+
+// chooser answers with given texts.
+type chooser struct{ answers map[string]string }
+
+// Ask implements asker.Writer.
+func (c *chooser) Ask(context.Context, models.Question) (models.Answer, error) {
+	raw, err := json.Marshal(c.answers)
+	return models.Answer{Text: raw, Model: "big"}, err
+}

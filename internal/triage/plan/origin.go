@@ -33,6 +33,9 @@ const (
 	Calendar Origin = "calendar"
 	// ModelText is text that a language model wrote.
 	ModelText Origin = "model_text"
+	// Span is a part of the text of a message that its owner tagged, or a date in
+	// such a part. No proposal that triage makes by itself takes one.
+	Span Origin = "span"
 )
 
 // Origins returns all origins.

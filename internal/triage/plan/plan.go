@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
 // Config is the configuration of an account for proposals.
@@ -39,7 +40,19 @@ type Config struct {
 	Junk string `json:"junk,omitempty"`
 	// Away is the answer to messages in the owner's absence; nil means none.
 	Away *Away `json:"away,omitempty"`
+	// Actions are the actions of tags in addition to the built-in ones, or in
+	// their place.
+	Actions map[string]tag.Action `json:"actions,omitempty"`
+	// MaxActions is the number of tries that begin in a round; 0 means
+	// tag.DefaultMax.
+	MaxActions int `json:"max_actions_per_sync,omitzero"`
 }
+
+// maxActions bounds the tries that begin in a round.
+const maxActions = 1000
+
+// argForm is the form of the names of default arguments.
+var argForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 
@@ -47,6 +60,19 @@ var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 func (c Config) Check() error {
 	if c.Source == "" || c.Account == "" || len(c.Account) > 100 {
 		return fmt.Errorf("proposals need a source, and an account of 1 to 100 characters")
+	}
+	for name, action := range c.Actions {
+		if !tag.ValidName(name) || action.Source == "" || action.Tool == "" || len(action.Source)+len(action.Tool) > 300 || len(action.Prompt) > 1000 || len(action.Description) > 300 {
+			return fmt.Errorf("the action %q needs a name of a-z, 0-9, dot, - and _, a source and a tool, and texts of at most 1,000 characters", name)
+		}
+		for arg, text := range action.DefaultArgs {
+			if _, err := line(Value{text: text, ref: arg}); err != nil || !argForm.MatchString(arg) {
+				return fmt.Errorf("a default argument of the action %s must be a line of text, by a name of letters, digits, _ and -", name)
+			}
+		}
+	}
+	if c.MaxActions < 0 || c.MaxActions > maxActions {
+		return fmt.Errorf("max_actions_per_sync must be 0 to %d", maxActions)
 	}
 	for category, label := range c.Labels {
 		switch {

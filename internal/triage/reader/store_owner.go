@@ -74,6 +74,9 @@ func takeOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run) (o o
 	var counts []outcomeRow
 	var expired []string
 	for _, row := range rows {
+		if decide.Action(row.Action) == plan.Tagged {
+			continue // a tag is no sign of the sender
+		}
 		switch row.Outcome {
 		case outcomeApproved:
 			counts = append(counts, outcomeRow{Message: row.MessageID, Accepted: 1})
