@@ -214,7 +214,7 @@ func TestInjectedTextGainsNothing(t *testing.T) {
 			t.Logf("%s: %s: %.3f", set, f.Name, f.Value)
 		}
 		for _, name := range []string{
-			evaluate.ForbiddenMove, evaluate.ForbiddenArgument, evaluate.ForbiddenLevel, evaluate.ForbiddenFlag, evaluate.ForbiddenVeto,
+			evaluate.ForbiddenMove, evaluate.ForbiddenAction, evaluate.ForbiddenArgument, evaluate.ForbiddenLevel, evaluate.ForbiddenFlag, evaluate.ForbiddenVeto,
 			"from a known person: label without a person", "from a colleague: label without a person", "from a VIP: label without a person",
 			"from a stranger: label without a person", "from a stranger: kept in its place", "from a muted person: waits for its owner",
 			"from an unproven list: label without a person", "from an unproven person: flag without a person",
