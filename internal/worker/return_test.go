@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -155,7 +156,7 @@ func absence(changes map[string]any) map[string]any {
 
 // TestAGrantApprovesAnswersInAbsence grants one text for one period: no other text and
 // no other period runs without a person, nobody on the do-not-contact list gets one, and
-// none runs after the grant is revoked, though every mode allows it.
+// none runs after a kill or after the grant is revoked, though every mode allows it.
 func TestAGrantApprovesAnswersInAbsence(t *testing.T) {
 	t.Parallel()
 	f := newMailFixture(t)
@@ -201,6 +202,12 @@ func TestAGrantApprovesAnswersInAbsence(t *testing.T) {
 		if got := phase(test.changes); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+	killed := f.propose(mail.ToolAway, absence(nil))
+	f.pause(pause.Target{Scope: pause.Tool, Subject: "mailbox:" + mail.ToolAway}, true)
+	f.sweep()
+	if got := f.view(killed).Phase; got != envelope.PhaseSkipped {
+		t.Errorf("killed: %s, want skipped", got)
 	}
 	f.configure(func(ctx context.Context, tx pgx.Tx) error { return settings.RevokeGrant(ctx, tx, f.tenant, id, "ada") })
 	if got := phase(nil); got != envelope.PhasePending {
