@@ -26,7 +26,7 @@ var dist embed.FS
 // policy is the page's Content-Security-Policy: nothing from elsewhere, nothing
 // inline, and no string that becomes script or markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-	"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
+	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // permissions switches off what the page never asks a browser for.
@@ -112,6 +112,12 @@ func mediaType(name string) string {
 		return "text/javascript; charset=utf-8"
 	case ".css":
 		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	case ".png":
+		return "image/png"
+	case ".webmanifest":
+		return "application/manifest+json"
 	case ".woff2":
 		return "font/woff2"
 	}

@@ -64,7 +64,7 @@ func TestHeaders(t *testing.T) {
 		"Cross-Origin-Opener-Policy":   "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-			"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+			"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 	}
 	tests := map[string]struct {
 		path string
@@ -74,7 +74,9 @@ func TestHeaders(t *testing.T) {
 		"script": {script, map[string]string{
 			"Cache-Control": "public, max-age=31536000, immutable", "Content-Type": "text/javascript; charset=utf-8",
 		}},
-		"style": {strings.Replace(script, "app.js", "index.css", 1), map[string]string{"Content-Type": "text/css; charset=utf-8"}},
+		"style":    {strings.Replace(script, "app.js", "index.css", 1), map[string]string{"Content-Type": "text/css; charset=utf-8"}},
+		"manifest": {strings.Replace(script, "app.js", "manifest.webmanifest", 1), map[string]string{"Content-Type": "application/manifest+json"}},
+		"icon":     {strings.Replace(script, "app.js", "icon.svg", 1), map[string]string{"Content-Type": "image/svg+xml"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

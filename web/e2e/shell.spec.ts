@@ -18,6 +18,22 @@ test('a one-time code logs in once, and leaves no trace in the address @check', 
   await second.context().close()
 })
 
+test('a phone can keep the page on its screen', async ({ page }) => {
+  await page.goto(url() + '/login')
+  const session = await page.context().newCDPSession(page)
+  const { errors, url: at, data } = await session.send('Page.getAppManifest')
+  expect({ errors, at }).toEqual({ errors: [], at: expect.stringMatching(/\/-\/[\w-]+\/manifest\.webmanifest$/) })
+  for (const { src, sizes } of JSON.parse(data!).icons as { src: string; sizes: string }[]) {
+    const size = await page.evaluate(async (src) => {
+      const image = new Image()
+      image.src = src
+      await image.decode()
+      return image.naturalWidth
+    }, new URL(src, at).href)
+    expect(size, src).toBeGreaterThanOrEqual(sizes === 'any' ? 1 : Number(sizes.split('x')[0]))
+  }
+})
+
 test('a token logs in by the keyboard alone, and the way leads on; an agent’s is refused', async ({ page }) => {
   await page.goto(`${url()}/settings`)
   await expect(page).toHaveURL(/\/login\?to=/)
