@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -343,5 +347,43 @@ func TestStaleRowsOfACohort(t *testing.T) {
 	}
 	if now := f.operator.pendingAction(ids["edited"]); now.Phase != "pending" {
 		t.Errorf("the changed row is %s, want it left", now.Phase)
+	}
+}
+
+// TestTextsBecomeTheTypesOfTheSchema edits values of every type, all as texts. Where
+// the schema takes several types, the type of the value before counts.
+func TestTextsBecomeTheTypesOfTheSchema(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("texts")
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "typed", Kind: catalog.KindMCP, Config: mailConfig, Enabled: true}); err != nil {
+			return err
+		}
+		return catalog.PutListing(ctx, tx, f.id, "typed", []source.Tool{{Name: "set", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
+			"flag":{"type":"boolean"},"list":{"type":"array","items":{"type":"integer"}},"who":{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}}},
+			"maybe":{"type":["integer","null"]},"kind":{"enum":[1,2]},"either":{"type":["integer","string"]},"other":{"type":["integer","string"]},"any":{},
+			"price":{"$ref":"#/$defs/price"},"one":{"anyOf":[{"type":"integer"},{"type":"boolean"}]},"text":{"type":"string"}},"$defs":{"price":{"type":"number"}}}`)}})
+	})
+	raw := `{"type":"mcp.exec","external_id":"x","tool":{"source":"typed","name":"set"},"args":{"flag":true,"list":[1],"who":{"n":1,"s":"1"},"maybe":null,"kind":1,"either":1,"other":"1","any":{"a":1},"price":1.5,"one":true,"text":"1"}}`
+	id := f.agent.send("POST", "/api/v1/actions", raw).wants(t, 201).action(t).Envelope.ActionID
+	it := f.operator.interrupts("")[id]
+	edit := func(args object) object { return object{"action": "typed:set", "args": args} }
+
+	for name, text := range map[string]string{"flag": "yes", "list": "[1", "who": "[]", "maybe": "none", "kind": "3", "price": "1,5", "one": "1.5", "list/0": `["a"]`, "who/n": `{"n":"a"}`} {
+		field, _, _ := strings.Cut(name, "/")
+		p := f.operator.respond(it, "edit", edit(object{field: text})).wants(t, 400).problem(t)
+		if !slices.ContainsFunc(p.Errors, func(e envelope.FieldError) bool { return e.Pointer == "/0/args/args/"+name }) {
+			t.Errorf("%s: %v", name, p.Errors)
+		}
+	}
+	texts := object{"flag": "false", "list": "[1, 18014398509481985]", "who": `{"n": 2, "s": "2"}`, "maybe": "7", "kind": "2", "either": "2", "other": "2", "any": `{"a": 2}`, "price": "2.50", "one": "3", "text": "true"}
+	var done pendingAction
+	f.operator.respond(it, "edit", edit(texts)).wants(t, 200).into(t, &done)
+
+	const want = `{"any":{"a":2},"one":3,"who":{"n":2,"s":"2"},"flag":false,"kind":2,"list":[1,18014398509481985],"text":"true","maybe":7,"other":"2","price":2.5,"either":2}`
+	got, err := envelope.Canonical(done.Envelope.Args)
+	canonical, wrong := envelope.Canonical([]byte(want))
+	if err != nil || wrong != nil || string(got) != string(canonical) {
+		t.Errorf("the arguments are %s, want %s", got, canonical)
 	}
 }

@@ -220,14 +220,10 @@ func typed(ctx context.Context, tool *catalog.Tool, given, was map[string]json.R
 	}
 }
 
-// fails reports whether an error is about a place, or a value within.
+// fails reports whether an error is about a value as a whole. One about a value within
+// means that the type is right.
 func fails(broken *envelope.InvalidError, pointer string) bool {
-	for _, f := range broken.Fields {
-		if f.Pointer == pointer || strings.HasPrefix(f.Pointer, pointer+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(broken.Fields, func(f envelope.FieldError) bool { return f.Pointer == pointer })
 }
 
 // unquoted returns the JSON that a text of JSON contains, or nil.
