@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/cli/mailsetup"
+	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
+	"github.com/countersign-dev/countersign/internal/mail/imap"
+	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 // newcomer is a person with a home folder and an empty database.
@@ -113,6 +118,98 @@ func TestSetupFromAMaildir(t *testing.T) {
 	}
 	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account ann-example.org")
 	n.want("", []string{"triage", "setup", "--undo", "ann@example.org"}, "is removed already")
+}
+
+// TestSetupFromDovecot finds an account in a profile of Thunderbird, and asks for its
+// password.
+func TestSetupFromDovecot(t *testing.T) {
+	t.Parallel()
+	server := dovecottest.New(t)
+	host, port, err := net.SplitHostPort(server.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNewcomer(t)
+	n.profile("ann@example.org", host, port)
+	deliver(t, server, "ann", "ann@example.org")
+
+	wrong := n.run(t.Context(), "not the password\n", "triage", "setup")
+	if wrong.code != command.ExitFailed || !strings.Contains(wrong.err, "log in to the mailbox") {
+		t.Errorf("a wrong password: exit code %d\n%s", wrong.code, wrong.err)
+	}
+	began := time.Now()
+	got := n.want(dovecottest.Password+"\n", []string{"triage", "setup"}, "found in thunderbird", "Password of ann", "Login:   works", "Needs you now", "Could you sign the offer")
+	t.Logf("from an empty database to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
+	again := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", "ann@example.org", "--yes", "--json"}).out)
+	if again.Stored != "updated" || again.Source != "mail-ann-example.org" || len(again.Brief.Attention) == 0 {
+		t.Errorf("the second run answers %+v", again)
+	}
+
+	for _, out := range []string{got.out + got.err, wrong.out + wrong.err} {
+		if strings.Contains(out, dovecottest.Password) || strings.Contains(out, "not the password") {
+			t.Errorf("a password shows:\n%s", out)
+		}
+	}
+	conn := dbtest.Connect(t, n.env["DATABASE_URL"])
+	var reader, source []byte
+	if err := conn.QueryRow(t.Context(), "SELECT a.secret, s.secret FROM countersign_data.triage_accounts a, countersign_data.sources s WHERE s.source_id = 'mail-' || a.name").Scan(&reader, &source); err != nil {
+		t.Fatal(err)
+	}
+	if len(reader) == 0 || len(source) == 0 || bytes.Equal(reader, source) || bytes.Contains(append(reader, source...), []byte(dovecottest.Password)) {
+		t.Error("the password is not stored twice, encrypted")
+	}
+	n.want("", []string{"triage", "setup", "--undo", "ann@example.org"}, "removed account ann-example.org")
+}
+
+// profile makes a profile of Thunderbird with an account without TLS.
+func (n *newcomer) profile(address, host, port string) {
+	n.t.Helper()
+	dir := filepath.Join(n.home, ".thunderbird", "p")
+	user, _, _ := strings.Cut(address, "@")
+	prefs := fmt.Sprintf(`user_pref("mail.accountmanager.accounts", "account1");
+user_pref("mail.account.account1.server", "server1");
+user_pref("mail.account.account1.identities", "id1");
+user_pref("mail.identity.id1.useremail", %q);
+user_pref("mail.server.server1.type", "imap");
+user_pref("mail.server.server1.hostname", %q);
+user_pref("mail.server.server1.port", %s);
+user_pref("mail.server.server1.socketType", 0);
+user_pref("mail.server.server1.userName", %q);
+`, address, host, port, user)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "prefs.js"), []byte(prefs), 0o600),
+		os.WriteFile(filepath.Join(filepath.Dir(dir), "profiles.ini"), []byte("[Profile0]\nIsRelative=1\nPath=p\n"), 0o600)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// deliver appends the mail of a Maildir to the mailbox of a user.
+func deliver(t *testing.T, server *dovecottest.Server, user, own string) {
+	t.Helper()
+	from := t.TempDir()
+	maildir(t, from, own)
+	w, err := imap.NewWriter(imap.Config{
+		Address: server.Address, Username: user, Security: imap.Plain, Networks: safehttp.Loopback(),
+		Secret: func(context.Context) (string, error) { return dovecottest.Password, nil },
+	}, func(raw []byte) []byte { digest := message.Identify(raw); return digest[:] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	for part, folder := range map[string]string{"cur": "INBOX", ".Sent/cur": "Sent"} {
+		files, err := os.ReadDir(filepath.Join(from, part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			raw, err := os.ReadFile(filepath.Join(from, part, f.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Append(t.Context(), folder, []string{"\\Seen"}, bytes.ReplaceAll(raw, []byte("\n"), []byte("\r\n"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // rows counts the rows of every table of the database.
