@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -54,11 +55,44 @@ func (p *Pool) openMail(tenant envelope.TenantID, of catalog.Source, creds Crede
 		if a.Kind == mail.KindMaildir && (p.cfg.Maildir == nil || !p.cfg.Maildir(tenant, a.Path)) {
 			return nil, fault.New(fault.Denied, "the Maildir of account %s is not in a folder that COUNTERSIGN_MAILDIRS of the workers names", name)
 		}
-		secret := rest.NewSecret(creds.Accounts[name])
-		if a.Kind == mail.KindIMAP && secret.Empty() {
-			return nil, fault.New(fault.Invalid, "account %s needs its password or token, as accounts.%s in the credentials", name, name)
+		secret, err := p.mailSecret(tenant, of, name, a, creds)
+		if err != nil {
+			return nil, err
 		}
 		cfg.Accounts[name] = a.Account(secret, client.Guard)
 	}
 	return mail.New(cfg)
+}
+
+// mailSecret returns the password of an account, or its access tokens. It is nil for a
+// Maildir.
+func (p *Pool) mailSecret(tenant envelope.TenantID, of catalog.Source, name string, a mail.Mailbox, creds Credentials) (mail.Secret, error) {
+	secret := rest.NewSecret(creds.Accounts[name])
+	switch {
+	case a.Kind != mail.KindIMAP:
+		return nil, nil
+	case !secret.Empty():
+		return func(context.Context) (string, error) { return secret.Reveal(), nil }, nil
+	case a.OAuth == nil:
+		return nil, fault.New(fault.Invalid, "account %s needs its password or token, as accounts.%s in the credentials", name, name)
+	case of.Login == nil || p.cfg.Tokens == nil:
+		return nil, fault.New(fault.Invalid, "account %s is not logged in: countersign source login %s", name, of.ID)
+	}
+	tokens := p.cfg.Tokens(tenant, of.ID, a.Address())
+	return func(ctx context.Context) (string, error) { return tokens.Token(ctx, "") }, nil
+}
+
+// MailLogin returns the account of a source of kind mail that logs in, as a source has
+// one login: it has no other account.
+func MailLogin(of catalog.Source) (mail.Mailbox, error) {
+	c, _, err := parseMail(of.Config)
+	if err != nil {
+		return mail.Mailbox{}, err
+	}
+	for _, a := range c.Accounts {
+		if len(c.Accounts) == 1 && a.OAuth != nil {
+			return a, nil
+		}
+	}
+	return mail.Mailbox{}, fault.New(fault.Conflict, "a source of kind mail logs in if it has one account, with oauth in its configuration")
 }

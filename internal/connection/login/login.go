@@ -5,6 +5,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"log/slog"
@@ -113,7 +114,7 @@ func (l *Logins) Begin(ctx context.Context, tenant envelope.TenantID, by uuid.UU
 	if src.Login != nil && len(o.Scopes) == 0 && len(src.Login.NeededScopes) > 0 {
 		more = append(strings.Fields(src.Login.Scope), src.Login.NeededScopes...)
 	}
-	if b.Server, err = l.client.Discover(ctx, at, o.Scopes, more...); err != nil {
+	if b.Server, err = l.server(ctx, src, at, o.Scopes, more); err != nil {
 		return Begun{}, err
 	}
 	if err := l.setClient(ctx, tenant, &b, o, now); err != nil {
@@ -139,6 +140,23 @@ func (l *Logins) Begin(ctx context.Context, tenant envelope.TenantID, by uuid.UU
 	})
 }
 
+// server returns the authorization server of a source: of a mailbox the one in its
+// configuration, else the one that is discovered.
+func (l *Logins) server(ctx context.Context, src catalog.Source, at string, scopes, more []string) (oauth.Server, error) {
+	if src.Kind != catalog.KindMail {
+		return l.client.Discover(ctx, at, scopes, more...)
+	}
+	of, err := connection.MailLogin(src)
+	if err != nil {
+		return oauth.Server{}, err
+	}
+	is := oauth.Server{
+		Issuer: of.OAuth.Issuer, AuthorizeURL: of.OAuth.AuthorizeURL, TokenURL: of.OAuth.TokenURL, DeviceURL: of.OAuth.DeviceURL, Offline: of.OAuth.Offline,
+		Scope: cmp.Or(strings.Join(scopes, " "), of.OAuth.Scope),
+	}
+	return is, is.Check()
+}
+
 // pageState begins the states of logins that began on the operator's page.
 const pageState = "page."
 
@@ -162,8 +180,12 @@ func SourceOf(state string) string {
 
 // addressOf returns the address of a source that can log in.
 func addressOf(src catalog.Source) (string, error) {
+	if src.Kind == catalog.KindMail {
+		of, err := connection.MailLogin(src)
+		return of.Address(), err
+	}
 	if src.Kind != catalog.KindMCP {
-		return "", fault.New(fault.Conflict, "only sources of kind mcp log in; give the credentials of this one: countersign source set --credentials")
+		return "", fault.New(fault.Conflict, "only sources of the kinds mcp and mail log in; give the credentials of this one: countersign source set --credentials")
 	}
 	cfg, err := connection.ParseMCPConfig(src.Config)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
 // The kinds of mail account.
@@ -44,6 +43,9 @@ type Mailbox struct {
 	TLS  string `json:"tls,omitzero"`
 	User string `json:"user,omitzero"`
 	Auth string `json:"auth,omitzero"`
+	// OAuth is the authorization server for access tokens; nil if the credentials have
+	// the token.
+	OAuth *Authorization `json:"oauth,omitempty"`
 	// SMTP is the server for outgoing mail, with the same login; nil means none.
 	SMTP *Submission `json:"smtp,omitempty"`
 	// Path is the directory of a Maildir.
@@ -63,13 +65,32 @@ type Mailbox struct {
 	Folders map[mailbox.Use]string `json:"folders,omitempty"`
 }
 
+// Authorization is the authorization server of a mail server.
+type Authorization struct {
+	Issuer       string `json:"issuer"`
+	AuthorizeURL string `json:"authorize_url,omitzero"`
+	TokenURL     string `json:"token_url"`
+	DeviceURL    string `json:"device_url,omitzero"`
+	Scope        string `json:"scope,omitzero"`
+	// Offline asks for a refresh token in the way of Google.
+	Offline bool `json:"offline,omitzero"`
+}
+
+// Address returns the address that tokens of the account are for.
+func (a Mailbox) Address() string {
+	return "imap://" + net.JoinHostPort(a.Host, strconv.Itoa(a.Port)) + "/" + a.User
+}
+
+// Secret returns the password or an access token. It is called for each connection.
+type Secret func(context.Context) (string, error)
+
 // Check returns an error that names the invalid field of an account. at is the
 // pointer of the account.
 func (a Mailbox) Check(at string) error {
 	invalid := func(field string, rule envelope.Rule, message string) error {
 		return check.Invalid(at+"/"+field, rule, "%s", message)
 	}
-	remote := map[string]bool{"host": a.Host != "", "port": a.Port != 0, "tls": a.TLS != "", "user": a.User != "", "auth": a.Auth != "", "smtp": a.SMTP != nil}
+	remote := map[string]bool{"host": a.Host != "", "port": a.Port != 0, "tls": a.TLS != "", "user": a.User != "", "auth": a.Auth != "", "oauth": a.OAuth != nil, "smtp": a.SMTP != nil}
 	switch {
 	case a.Kind == KindMaildir && a.Path == "":
 		return invalid("path", envelope.RuleRequired, "an account of kind maildir needs the folder of the Maildir")
@@ -81,6 +102,9 @@ func (a Mailbox) Check(at string) error {
 		return invalid("user", envelope.RuleRequired, "an account of kind imap needs the user")
 	case a.Kind == KindIMAP && a.Path != "":
 		return invalid("path", envelope.RuleUnknownField, "an account of kind imap has no path")
+	}
+	if a.OAuth != nil && a.Auth != "oauthbearer" && a.Auth != "xoauth2" {
+		return invalid("auth", envelope.RuleEnum, "an account that logs in with OAuth has oauthbearer or xoauth2")
 	}
 	for _, name := range slices.Sorted(maps.Keys(remote)) {
 		if a.Kind == KindMaildir && remote[name] {
@@ -100,12 +124,12 @@ func (a Mailbox) address() string {
 
 // Account returns the account. secret is its password or token, and guard
 // restricts the networks of its server.
-func (a Mailbox) Account(secret rest.Secret, guard safehttp.Guard) Account {
+func (a Mailbox) Account(secret Secret, guard safehttp.Guard) Account {
 	return Account{Open: a.opener(secret, guard), From: a.address(), Addresses: a.Addresses, TrustedHost: a.TrustedHost, LabelPrefix: a.LabelPrefix, Folders: a.Folders, Submitter: a.submitter(secret, guard)}
 }
 
 // opener returns a function that connects to the account.
-func (a Mailbox) opener(secret rest.Secret, guard safehttp.Guard) func(context.Context) (mailbox.Writer, error) {
+func (a Mailbox) opener(secret Secret, guard safehttp.Guard) func(context.Context) (mailbox.Writer, error) {
 	identify := func(raw []byte) []byte {
 		digest := message.Identify(raw)
 		return digest[:]
@@ -125,7 +149,7 @@ func (a Mailbox) opener(secret rest.Secret, guard safehttp.Guard) func(context.C
 	return func(context.Context) (mailbox.Writer, error) {
 		return writerOrNil(imap.NewWriter(imap.Config{
 			Address: net.JoinHostPort(a.Host, strconv.Itoa(cmp.Or(a.Port, port))), Username: a.User,
-			Secret:   func(context.Context) (string, error) { return secret.Reveal(), nil },
+			Secret:   secret,
 			Security: security, Login: login, Networks: guard.Networks, Quota: bucket,
 			// The source reconnects if that is safe, and the worker retries
 			// later.

@@ -2,6 +2,7 @@ package mail_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -19,7 +20,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mail"
-	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
 // smtpServer is a server for outgoing mail.
@@ -154,7 +154,7 @@ func (s *smtpServer) submitter(t *testing.T, kind string) mail.Submitter {
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	return mail.Submitter{
-		Submission: mail.Submission{Host: "127.0.0.1", Port: at.Port, TLS: kind}, User: "ada", Secret: rest.NewSecret("hush secret"), Guard: local, TLSConfig: &tls.Config{RootCAs: roots},
+		Submission: mail.Submission{Host: "127.0.0.1", Port: at.Port, TLS: kind}, User: "ada", Secret: func(context.Context) (string, error) { return "hush secret", nil }, Guard: local, TLSConfig: &tls.Config{RootCAs: roots},
 	}
 }
 

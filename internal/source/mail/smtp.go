@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
 // The kinds of protection of a connection to a server.
@@ -39,14 +38,14 @@ type Submitter struct {
 	User string
 	// XOAuth2 authenticates with an access token in place of a password.
 	XOAuth2 bool
-	Secret  rest.Secret
+	Secret  Secret
 	Guard   safehttp.Guard
 	// TLSConfig, if not nil, holds the roots to trust.
 	TLSConfig *tls.Config
 }
 
 // submitter returns how an account submits mail.
-func (a Mailbox) submitter(secret rest.Secret, guard safehttp.Guard) Submitter {
+func (a Mailbox) submitter(secret Secret, guard safehttp.Guard) Submitter {
 	if a.SMTP == nil {
 		return Submitter{}
 	}
@@ -138,14 +137,14 @@ func (by Submitter) connect(ctx context.Context) (*smtp.Client, error) {
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
-	if err := by.secure(client, config); err != nil {
+	if err := by.secure(ctx, client, config); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil
 }
 
 // secure starts TLS and authenticates.
-func (by Submitter) secure(client *smtp.Client, config *tls.Config) error {
+func (by Submitter) secure(ctx context.Context, client *smtp.Client, config *tls.Config) error {
 	if by.TLS == tlsStart {
 		if offered, _ := client.Extension("STARTTLS"); !offered {
 			return fmt.Errorf("the server does not offer STARTTLS: %w", mailbox.ErrDenied)
@@ -154,12 +153,16 @@ func (by Submitter) secure(client *smtp.Client, config *tls.Config) error {
 			return err
 		}
 	}
-	if by.Secret.Empty() {
+	if by.Secret == nil {
 		return nil
 	}
-	var auth smtp.Auth = smtp.PlainAuth("", by.User, by.Secret.Reveal(), by.Host)
+	secret, err := by.Secret(ctx)
+	if err != nil {
+		return err
+	}
+	var auth smtp.Auth = smtp.PlainAuth("", by.User, secret, by.Host)
 	if by.XOAuth2 {
-		auth = xoauth2{by.User, by.Secret.Reveal()}
+		auth = xoauth2{by.User, secret}
 	}
 	if offered, _ := client.Extension("AUTH"); !offered {
 		return fmt.Errorf("the server offers no authentication: %w", mailbox.ErrDenied)

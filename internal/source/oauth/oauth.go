@@ -52,7 +52,8 @@ func New(networks []netip.Prefix) *Client {
 // it. The fields are part of stored logins.
 type Server struct {
 	Issuer string `json:"issuer"`
-	// Resource is the audience of tokens (RFC 8707), and Scope the scopes to ask for.
+	// Resource is the audience of tokens (RFC 8707), empty for a mail server, and Scope
+	// the scopes to ask for.
 	Resource string `json:"resource"`
 	Scope    string `json:"scope,omitzero"`
 	// The endpoints. Only TokenURL is never empty.
@@ -67,19 +68,41 @@ type Server struct {
 	// NamesIssuer whether answers name the issuer (RFC 9207).
 	Documents   bool `json:"documents,omitzero"`
 	NamesIssuer bool `json:"names_issuer,omitzero"`
+	// Offline asks for a refresh token in the way of Google.
+	Offline bool `json:"offline,omitzero"`
+}
+
+// Check returns an error unless the endpoints of a server that a person configured can
+// be used.
+func (s Server) Check() error {
+	for _, at := range []string{s.Issuer, s.AuthorizeURL, s.TokenURL, s.DeviceURL} {
+		if at != "" && !protected(at) {
+			return fault.New(fault.Invalid, "an address of the authorization server must have https, or be on this machine")
+		}
+	}
+	if s.Issuer == "" || s.TokenURL == "" || s.AuthorizeURL == "" && s.DeviceURL == "" {
+		return fault.New(fault.Invalid, "the authorization server needs an issuer, a token_url, and an authorize_url or a device_url")
+	}
+	return nil
 }
 
 // AuthorizationURL returns the address to which a person's browser is sent.
 func (s Server) AuthorizationURL(client Registration, state, verifier string) string {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {client.ID}, "redirect_uri": {client.RedirectURI}, "state": {state}, "resource": {s.Resource},
+		"response_type": {"code"}, "client_id": {client.ID}, "redirect_uri": {client.RedirectURI}, "state": {state},
 		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}, "code_challenge_method": {"S256"},
 	}
 	if s.Scope != "" {
 		q.Set("scope", s.Scope)
 	}
-	if slices.Contains(strings.Fields(s.Scope), refreshScope) {
+	if s.Resource != "" {
+		q.Set("resource", s.Resource)
+	}
+	if slices.Contains(strings.Fields(s.Scope), refreshScope) || s.Resource == "" {
 		q.Set("prompt", "consent") // without it, servers of OpenID Connect ignore the scope
+	}
+	if s.Offline {
+		q.Set("access_type", "offline")
 	}
 	separator := "?"
 	if strings.Contains(s.AuthorizeURL, "?") {
@@ -245,7 +268,9 @@ func (c *Client) Revoke(ctx context.Context, s Server, client Registration, t To
 
 // request asks for tokens. The error is a *Refused, or wraps ErrUnavailable.
 func (c *Client) request(ctx context.Context, s Server, client Registration, form url.Values, now time.Time) (Tokens, error) {
-	form.Set("resource", s.Resource)
+	if s.Resource != "" {
+		form.Set("resource", s.Resource)
+	}
 	var answer struct {
 		Access    string      `json:"access_token"`
 		Type      string      `json:"token_type"`

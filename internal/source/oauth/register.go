@@ -137,7 +137,10 @@ func (c *Client) StartDevice(ctx context.Context, s Server, client Registration,
 	if s.DeviceURL == "" {
 		return Device{}, fault.New(fault.Conflict, "%s has no logins for devices; log in without --device", host(s.Issuer))
 	}
-	form := url.Values{"resource": {s.Resource}}
+	form := url.Values{}
+	if s.Resource != "" {
+		form.Set("resource", s.Resource)
+	}
 	if s.Scope != "" {
 		form.Set("scope", s.Scope)
 	}
