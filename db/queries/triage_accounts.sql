@@ -31,3 +31,8 @@ SET connection = excluded.connection,
     version = a.version + 1,
     updated_at = now()
 RETURNING a.account_id, a.kind;
+
+-- name: TriageAccountRenewed :execrows
+-- Replaces the secret of an account by its renewed one, unless a person has replaced
+-- it. The version stays: the account is the same.
+UPDATE triage_accounts a SET secret = @secret WHERE a.tenant_id = @tenant_id AND a.account_id = @account_id AND a.secret = @old;

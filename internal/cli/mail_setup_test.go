@@ -3,12 +3,19 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/cli/mailsetup"
+	"github.com/countersign-dev/countersign/internal/connection/login"
 	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
 	"github.com/countersign-dev/countersign/internal/mail/imap"
 	"github.com/countersign-dev/countersign/internal/mail/message"
@@ -159,6 +167,168 @@ func TestSetupFromDovecot(t *testing.T) {
 		t.Error("the password is not stored twice, encrypted")
 	}
 	n.want("", []string{"triage", "setup", "--undo", "ann@example.org"}, "removed account ann-example.org")
+}
+
+// mailIssuer is an authorization server whose refresh tokens are valid once. Its access
+// tokens end soon, so that each connection needs another one.
+type mailIssuer struct {
+	*httptest.Server
+	mu               sync.Mutex
+	n, renewals      int
+	access, refresh  map[string]bool
+	misused, refused []string
+}
+
+func newMailIssuer(t *testing.T) *mailIssuer {
+	t.Helper()
+	is := &mailIssuer{access: map[string]bool{}, refresh: map[string]bool{}}
+	is.Server = httptest.NewServer(is)
+	t.Cleanup(is.Close)
+	return is
+}
+
+func (is *mailIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	var answer any
+	switch r.URL.Path {
+	case "/.well-known/oauth-authorization-server":
+		answer = map[string]any{
+			"issuer": is.URL, "authorization_endpoint": is.URL + "/authorize", "token_endpoint": is.URL + "/token",
+			"device_authorization_endpoint": is.URL + "/device", "code_challenge_methods_supported": []string{"S256"},
+		}
+	case "/authorize":
+		q := r.URL.Query()
+		if q.Get("client_id") != "the-client" || q.Get("code_challenge") == "" || q.Get("scope") != "mail" {
+			is.misused = append(is.misused, r.URL.RawQuery)
+		}
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"state": {q.Get("state")}, "code": {"c"}}.Encode(), http.StatusFound)
+		return
+	case "/device":
+		answer = map[string]any{"device_code": "d", "user_code": "ABCD", "verification_uri": is.URL + "/enter", "expires_in": 60, "interval": 0.01}
+	case "/token":
+		if is.token(r) {
+			answer = is.grant()
+			break
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		answer = map[string]string{"error": "invalid_grant"}
+	case "/introspect":
+		answer = map[string]any{"active": is.access[r.PostFormValue("token")], "username": "ann"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// token reports whether a request for tokens is granted.
+func (is *mailIssuer) token(r *http.Request) bool {
+	if r.PostFormValue("grant_type") != "refresh_token" {
+		return r.PostFormValue("code_verifier") != "" || r.PostFormValue("device_code") == "d"
+	}
+	old := r.PostFormValue("refresh_token")
+	if !is.refresh[old] {
+		is.refused = append(is.refused, old)
+		return false
+	}
+	delete(is.refresh, old)
+	is.renewals++
+	return true
+}
+
+func (is *mailIssuer) grant() any {
+	is.n++
+	access, refresh := fmt.Sprintf("access-secret-%d", is.n), fmt.Sprintf("refresh-secret-%d", is.n)
+	is.access[access], is.refresh[refresh] = true, true
+	return map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": 60}
+}
+
+// terminal is the terminal of a person with a browser: the output of a command, and the
+// lines that the person pastes.
+type terminal struct {
+	watched
+	lines  *io.PipeWriter
+	opened map[string]bool
+}
+
+var authorizeURL = regexp.MustCompile(`http\S+/authorize\?\S+`)
+
+func (p *terminal) Write(raw []byte) (int, error) {
+	p.text.Write(raw)
+	if strings.Contains(string(raw), "(y/n)") {
+		go func() { _, _ = io.WriteString(p.lines, "n\n") }() // ends when the command reads
+	}
+	for _, at := range authorizeURL.FindAllString(p.text.String(), -1) {
+		if !p.opened[at] {
+			p.opened[at] = true
+			go p.open(at) // ends with the answer of the servers of the test
+		}
+	}
+	return len(raw), nil
+}
+
+// open opens an address in the browser. To the API the person brings back a line.
+func (p *terminal) open(at string) {
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(at)
+	if err != nil {
+		return
+	}
+	_ = resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		return
+	}
+	if back.Path == "/callback" {
+		if resp, err = browser.Get(back.String()); err == nil {
+			_ = resp.Body.Close()
+		}
+		return
+	}
+	_, _ = io.WriteString(p.lines, login.Answer(back.Query())+"\n")
+}
+
+// TestSetupLogsInWithOAuth logs in to Dovecot with XOAUTH2. Triage and the source each
+// have a login, and renew it.
+func TestSetupLogsInWithOAuth(t *testing.T) {
+	t.Parallel()
+	for name, device := range map[string]bool{"in a browser": false, "on another device": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, issuer := dovecottest.New(t), newMailIssuer(t)
+			if err := server.AcceptTokens(issuer.URL + "/introspect"); err != nil {
+				t.Fatal(err)
+			}
+			host, port, err := net.SplitHostPort(server.Address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deliver(t, server, "ann", "ann@example.org")
+			n := newNewcomer(t)
+			args := []string{"triage", "setup", "ann@example.org", "--host", host, "--port", port, "--user", "ann", "--security", "plain", "--issuer", issuer.URL, "--scope", "mail", "--client-id", "the-client"}
+			if device {
+				args = append(args, "--device")
+			}
+			in, lines := io.Pipe()
+			out := &terminal{lines: lines, opened: map[string]bool{}}
+
+			code := cli.Run(t.Context(), args, command.System{In: in, Out: out, Err: out, Getenv: func(name string) string { return n.env[name] }})
+
+			text := out.text.String()
+			if code != command.ExitOK || !strings.Contains(text, "Could you sign the offer") {
+				t.Fatalf("exit code %d\n%s", code, text)
+			}
+			if strings.Contains(text, "access-secret") || strings.Contains(text, "refresh-secret") {
+				t.Errorf("a token shows:\n%s", text)
+			}
+			n.want("", append(args, "--yes"), "stored one is kept", "Set up ann-example.org")
+			issuer.mu.Lock()
+			defer issuer.mu.Unlock()
+			if issuer.renewals < 2 || len(issuer.refused) > 0 || len(issuer.misused) > 0 {
+				t.Errorf("%d renewals, refused %q, misused %q, want some renewals with valid tokens", issuer.renewals, issuer.refused, issuer.misused)
+			}
+		})
+	}
 }
 
 // profile makes a profile of Thunderbird with an account without TLS.

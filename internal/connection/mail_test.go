@@ -77,3 +77,28 @@ func TestMailFromAServer(t *testing.T) {
 		})
 	}
 }
+
+func TestSourcesOfOneAccountLogIn(t *testing.T) {
+	t.Parallel()
+	const oauth = `"oauth":{"issuer":"https://as.example","token_url":"https://as.example/t","authorize_url":"https://as.example/a"}`
+	for name, row := range map[string]struct {
+		config, want string
+	}{
+		"one account":           {`{"accounts":{"a":{"kind":"imap","host":"imap.example","port":993,"user":"ann","auth":"xoauth2",` + oauth + `}}}`, "imap://imap.example:993/ann"},
+		"two accounts":          {`{"accounts":{"a":{"kind":"imap","host":"h.example","user":"ann","auth":"xoauth2",` + oauth + `},"b":{"kind":"maildir","path":"/m"}}}`, ""},
+		"without a server":      {`{"accounts":{"a":{"kind":"imap","host":"h.example","user":"ann","auth":"xoauth2"}}}`, ""},
+		"with a password":       {`{"accounts":{"a":{"kind":"imap","host":"h.example","user":"ann",` + oauth + `}}}`, ""},
+		"of a folder":           {`{"accounts":{"a":{"kind":"maildir","path":"/m",` + oauth + `}}}`, ""},
+		"with an unknown field": {`{"accounts":{"a":{"kind":"imap","host":"h.example","user":"ann","auth":"xoauth2","oauth":{"issuer":"https://as.example"}}}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := connection.MailLogin(catalog.Source{ID: "m", Kind: catalog.KindMail, Config: []byte(row.config)})
+
+			if (err == nil) != (row.want != "") || err == nil && got.Address() != row.want {
+				t.Errorf("MailLogin = %s, %v, want %q", got.Address(), err, row.want)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package mailsetup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,15 +54,16 @@ func (s *setup) askSecret(question string) (string, error) {
 }
 
 // secrets are the credentials of a mailbox: for reading, and for changing it. Both are
-// empty if stored ones are kept.
-type secrets struct{ read, write string }
+// empty if stored ones are kept. Of a login with OAuth, read is its text, and token its
+// access token.
+type secrets struct{ read, write, token string }
 
 // maxSecret bounds the bytes of a file with a password.
 const maxSecret = 16 << 10
 
 // secrets returns the passwords of a mailbox, from files or the person. They are
 // typed once: a second run keeps the stored ones.
-func (s *setup) secrets(m mailbox, existing *wire.TriageAccount) (is secrets, err error) {
+func (s *setup) secrets(ctx context.Context, p place, m mailbox, existing *wire.TriageAccount) (is secrets, err error) {
 	if m.Kind == discover.Maildir {
 		return is, nil
 	}
@@ -89,6 +91,15 @@ func (s *setup) secrets(m mailbox, existing *wire.TriageAccount) (is secrets, er
 	if existing != nil && existing.HasSecret && sameServer(existing.Connection, m.connection()) {
 		s.say("Password: the stored one is kept; --password replaces it.")
 		return is, nil
+	}
+	if m.auth != "" {
+		l, err := s.readLogin(ctx, p, m)
+		if err != nil {
+			return is, err
+		}
+		is.token = l.Tokens.Access
+		is.read, err = l.Text()
+		return is, err
 	}
 	if m.provider.AppPassword != "" {
 		s.say("%s wants an app password: %s", m.provider.Title, m.provider.AppPassword)

@@ -25,6 +25,9 @@ type flags struct {
 	name, host, user, security     string
 	port, days                     int
 	password, readPassword         string
+	clientID, clientSecret         string
+	issuer, scope                  string
+	device                         bool
 	dir                            string
 	yes, undo, readOnly, discovers bool
 }
@@ -80,6 +83,11 @@ func Command(a *command.App) *cobra.Command {
 	f.StringVar(&s.flags.user, "user", "", "`user` of that server (default: the address)")
 	command.EnumFlag(cmd, &s.flags.security, "security", "`protection` of the connection: tls, starttls or plain", "tls", "starttls", "plain")
 	command.PositiveFlag(cmd, &s.flags.days, "days", "`days` of mail to read first (default 7)")
+	f.StringVar(&s.flags.clientID, "client-id", "", "log in with OAuth, as the client of this `id` that you registered at the provider")
+	a.TextFlag(cmd, &s.flags.clientSecret, "client-secret", "secret of that client, as @`FILE`")
+	f.BoolVar(&s.flags.device, "device", false, "log in with OAuth on another device, without a browser on this one")
+	f.StringVar(&s.flags.issuer, "issuer", "", "`URL` of the authorization server (default: the provider's)")
+	f.StringVar(&s.flags.scope, "scope", "", "`scopes` to ask for at --issuer")
 	f.StringVar(&s.flags.dir, "data-dir", "", "`folder` of the environment of this machine (default: that of \"countersign dev\")")
 	f.BoolVar(&s.flags.undo, "undo", false, "remove an account that was set up, with its source, review rule and triage data")
 	return cmd
@@ -103,11 +111,14 @@ func (s *setup) run(ctx context.Context, named string) error {
 		return err
 	}
 	defer func() { _ = p.close() }() // it ran until here
+	if err := s.useOAuth(ctx, p, &m); err != nil {
+		return err
+	}
 	existing, err := s.existing(ctx, p.client, m)
 	if err != nil {
 		return err
 	}
-	secrets, err := s.secrets(m, existing)
+	secrets, err := s.secrets(ctx, p, m, existing)
 	if err != nil {
 		return err
 	}

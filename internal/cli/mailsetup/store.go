@@ -44,7 +44,8 @@ func (s *setup) examine(ctx context.Context, p place, m mailbox, existing *wire.
 	if err = errors.Join(err, json.Unmarshal(raw, &of.Connection)); err != nil {
 		return nil, err
 	}
-	for _, secret := range slices.Compact([]string{is.write, is.read}) { // the last one reads
+	reads := cmp.Or(is.token, is.read)
+	for _, secret := range slices.Compact([]string{is.write, reads}) { // the last one reads
 		if secret == "" && m.Kind != discover.Maildir {
 			continue
 		}
@@ -58,7 +59,7 @@ func (s *setup) examine(ctx context.Context, p place, m mailbox, existing *wire.
 			return nil, fmt.Errorf("log in to the mailbox: %w", err)
 		}
 		s.result.Folders = len(folders)
-		if secret != is.read {
+		if secret != reads {
 			_ = r.Close() // it is only tried
 			continue
 		}
@@ -88,7 +89,7 @@ func yesNo(yes bool) string {
 // store stores the source and the account, and reads the first days. The account
 // proposes only after that: old mail leads to no proposals.
 func (s *setup) store(ctx context.Context, p place, m mailbox, existing *wire.TriageAccount, found *suggest.Settings, is secrets) error {
-	changes := !s.flags.readOnly && (m.Kind == discover.Maildir || is.write != "" || existing != nil && existing.Proposals.Source != "")
+	changes := !s.flags.readOnly && (m.Kind == discover.Maildir || is.write != "" || is.token != "" || existing != nil && existing.Proposals.Source != "")
 	if changes {
 		if err := s.putSource(ctx, p, m, is.write); err != nil {
 			return fmt.Errorf("store the source: %w", err)
@@ -159,6 +160,7 @@ func (s *setup) putSource(ctx context.Context, p place, m mailbox, secret string
 	if m.Kind == discover.IMAP {
 		box.Kind, box.Path = mail.KindIMAP, ""
 		box.Host, box.Port, box.User, box.Auth = m.Server.Host, m.Server.Port, m.User, m.auth
+		box.OAuth = m.authorization()
 		box.TLS = sourceTLS(m.Server.Security)
 		if m.SMTP.Host != "" {
 			box.SMTP = &mail.Submission{Host: m.SMTP.Host, Port: m.SMTP.Port, TLS: sourceTLS(m.SMTP.Security)}
@@ -177,6 +179,11 @@ func (s *setup) putSource(ctx context.Context, p place, m mailbox, secret string
 	id := sourcePrefix + m.name
 	if err := p.client.PutSource(ctx, id, in); err != nil {
 		return err
+	}
+	if m.auth != "" {
+		if err := s.sourceLogin(ctx, p, id); err != nil {
+			return err
+		}
 	}
 	asked, err := p.client.RefreshSource(ctx, id)
 	if err != nil {

@@ -50,24 +50,10 @@ func sourceLogin(a *command.App) *cobra.Command {
 	cmd := command.New(a, "login ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
-		id := args[0]
-		if answer == "" {
-			begun, err := c.BeginSourceLogin(ctx, id, in)
-			if err != nil {
-				return err
-			}
-			if in.Device {
-				return loginDevice(ctx, a, c, id, begun, wait)
-			}
-			a.Note("Log in at %s:\n\n  %s\n\nThen paste the line that the browser shows:", command.Safe(begun.Issuer), command.Safe(begun.URL))
-			if answer, err = readLine(cmd.InOrStdin()); err != nil {
-				return err
-			}
+		if answer != "" {
+			return finishLogin(ctx, a, c, args[0], answer, wait)
 		}
-		if _, err := c.FinishSourceLogin(ctx, id, wire.SourceLoginAnswer{Answer: answer}); err != nil {
-			return err
-		}
-		return showLoggedIn(ctx, a, c, id, wait)
+		return LogIn(ctx, a, c, args[0], in, cmd.InOrStdin(), wait)
 	})
 	flags.BoolVar(&in.Device, "device", false, "log in on another device, without a browser on this one")
 	flags.StringSliceVar(&in.Scopes, "scope", nil, "`scopes` to ask for (default those that the source names, and those that its login has and lacks)")
@@ -76,6 +62,31 @@ func sourceLogin(a *command.App) *cobra.Command {
 	flags.StringVar(&answer, "answer", "", "`line` that the browser showed, of a login that began before")
 	flags.DurationVar(&wait, "wait", wait, "maximum `duration` to wait for the tool listing")
 	return cmd
+}
+
+// LogIn logs a source in. The person pastes the line that the browser shows, or logs in
+// on another device.
+func LogIn(ctx context.Context, a *command.App, c *client.Client, id string, in wire.SourceLoginInput, from io.Reader, wait time.Duration) error {
+	begun, err := c.BeginSourceLogin(ctx, id, in)
+	if err != nil {
+		return err
+	}
+	if in.Device {
+		return loginDevice(ctx, a, c, id, begun, wait)
+	}
+	a.Note("Log in at %s:\n\n  %s\n\nThen paste the line that the browser shows:", command.Safe(begun.Issuer), command.Safe(begun.URL))
+	answer, err := readLine(from)
+	if err != nil {
+		return err
+	}
+	return finishLogin(ctx, a, c, id, answer, wait)
+}
+
+func finishLogin(ctx context.Context, a *command.App, c *client.Client, id, answer string, wait time.Duration) error {
+	if _, err := c.FinishSourceLogin(ctx, id, wire.SourceLoginAnswer{Answer: answer}); err != nil {
+		return err
+	}
+	return showLoggedIn(ctx, a, c, id, wait)
 }
 
 func sourceLogout(a *command.App) *cobra.Command {

@@ -45,7 +45,7 @@ func mailUses() map[string][]string {
 		"internal/mail": {"internal/safehttp"},
 		"internal/triage": {
 			"client/wire", "envelope", "internal/mail", "internal/check", "internal/config", "internal/encryption", "internal/fault",
-			"internal/jsonref", "internal/postgres", "internal/safehttp", "internal/schema", "internal/source", "internal/source/mcp",
+			"internal/jsonref", "internal/postgres", "internal/safehttp", "internal/schema", "internal/source", "internal/source/mcp", "internal/source/oauth",
 			"internal/tenant/settings", "internal/visible",
 		},
 	}

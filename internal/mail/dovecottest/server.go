@@ -343,3 +343,26 @@ func (s *Server) ChangeValidity(name, folder string) error {
 	}
 	return errors.Join(os.WriteFile(list, []byte(strings.Join(header, " ")+"\n"), 0o600), s.own(list))
 }
+
+// AcceptTokens restarts the server so that it takes access tokens too (XOAUTH2 and
+// OAUTHBEARER), about which it asks the address (RFC 7662).
+func (s *Server) AcceptTokens(introspection string) error {
+	tokens := "introspection_url = " + introspection + "\nintrospection_mode = post\nusername_attribute = username\nactive_attribute = active\nactive_value = true\n"
+	if err := os.WriteFile(filepath.Join(s.Dir, "oauth2.conf"), []byte(tokens), 0o644); err != nil {
+		return err
+	}
+	path := filepath.Join(s.Dir, "dovecot.conf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	changed := strings.NewReplacer(
+		"auth_mechanisms = plain", "auth_mechanisms = plain xoauth2 oauthbearer",
+		"passdb {", "passdb {\n  driver = oauth2\n  mechanisms = xoauth2 oauthbearer\n  args = "+filepath.Join(s.Dir, "oauth2.conf")+"\n}\npassdb {\n  mechanisms = plain",
+	).Replace(string(text))
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		return err
+	}
+	s.Stop()
+	return s.Restart()
+}

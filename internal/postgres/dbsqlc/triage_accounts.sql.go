@@ -167,3 +167,29 @@ func (q *Queries) TriageAccountPut(ctx context.Context, db DBTX, arg *TriageAcco
 	err := row.Scan(&i.AccountID, &i.Kind)
 	return i, err
 }
+
+const triageAccountRenewed = `-- name: TriageAccountRenewed :execrows
+UPDATE triage_accounts a SET secret = $1 WHERE a.tenant_id = $2 AND a.account_id = $3 AND a.secret = $4
+`
+
+type TriageAccountRenewedParams struct {
+	Secret    []byte
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Old       []byte
+}
+
+// Replaces the secret of an account by its renewed one, unless a person has replaced
+// it. The version stays: the account is the same.
+func (q *Queries) TriageAccountRenewed(ctx context.Context, db DBTX, arg *TriageAccountRenewedParams) (int64, error) {
+	result, err := db.Exec(ctx, triageAccountRenewed,
+		arg.Secret,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Old,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

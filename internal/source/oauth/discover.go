@@ -59,6 +59,20 @@ func (c *Client) Discover(ctx context.Context, source string, scopes []string, m
 	return s.Server, nil
 }
 
+// Issuer returns the authorization server of an issuer, by its metadata, with scopes to
+// ask for.
+func (c *Client) Issuer(ctx context.Context, issuer string, scopes []string) (Server, error) {
+	if !protected(issuer) {
+		return Server{}, fault.New(fault.Invalid, "an authorization server needs https, or to be on this machine")
+	}
+	found, err := c.server(ctx, []string{issuer}, false)
+	if slices.Contains(found.supported, refreshScope) && !slices.Contains(scopes, refreshScope) {
+		scopes = append(slices.Clone(scopes), refreshScope)
+	}
+	found.Scope = strings.Join(scopes, " ")
+	return found.Server, err
+}
+
 // challenge is the part of a 401 that a login needs.
 type challenge struct {
 	// metadata is the address of the metadata of the resource, or empty.
@@ -201,7 +215,7 @@ func (c *Client) server(ctx context.Context, issuers []string, guessed bool) (fo
 		}
 	}
 	if !guessed {
-		return foundServer{}, fault.New(fault.Conflict, "the authorization server of the source has no metadata")
+		return foundServer{}, fault.New(fault.Conflict, "the authorization server has no metadata")
 	}
 	at := issuers[0]
 	return foundServer{Server: Server{Issuer: at, AuthorizeURL: at + "/authorize", TokenURL: at + "/token", RegisterURL: at + "/register"}}, nil

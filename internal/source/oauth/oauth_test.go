@@ -254,3 +254,48 @@ func TestAuthorizationURL(t *testing.T) {
 		t.Errorf("query (-want +got):\n%s", diff)
 	}
 }
+
+func TestServersOfMailHaveNoResource(t *testing.T) {
+	t.Parallel()
+	s := oauth.Server{Issuer: "https://as.example", AuthorizeURL: "https://as.example/a", TokenURL: "https://as.example/t", Scope: "mail", Offline: true}
+
+	at, err := url.Parse(s.AuthorizationURL(oauth.Registration{ID: "c"}, "s", "v"))
+
+	if err != nil || at.Query().Has("resource") || at.Query().Get("access_type") != "offline" || at.Query().Get("prompt") != "consent" {
+		t.Errorf("AuthorizationURL = %s, %v, want one without resource that asks for a refresh token", at, err)
+	}
+}
+
+func TestConfiguredServersAreChecked(t *testing.T) {
+	t.Parallel()
+	good := oauth.Server{Issuer: "https://as.example", AuthorizeURL: "https://as.example/a", TokenURL: "https://as.example/t"}
+	for name, change := range map[string]func(*oauth.Server){
+		"without an issuer":         func(s *oauth.Server) { s.Issuer = "" },
+		"without a token_url":       func(s *oauth.Server) { s.TokenURL = "" },
+		"without a page":            func(s *oauth.Server) { s.AuthorizeURL = "" },
+		"tokens without https":      func(s *oauth.Server) { s.TokenURL = "http://as.example/t" },
+		"a password in the address": func(s *oauth.Server) { s.DeviceURL = "https://a:b@as.example/d" },
+	} {
+		s := good
+		if change(&s); !errors.Is(s.Check(), fault.Invalid) {
+			t.Errorf("%s: Check() = %v, want an error", name, s.Check())
+		}
+	}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIssuerIsFoundByItsMetadata(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"/.well-known/oauth-authorization-server": serverMetadata})
+
+	got, err := oauth.New(safehttp.Loopback()).Issuer(t.Context(), w.URL, []string{"mail"})
+
+	if err != nil || got.TokenURL != w.URL+"/t" || got.DeviceURL != w.URL+"/d" || got.Scope != "mail offline_access" || got.Resource != "" {
+		t.Errorf("Issuer = %+v, %v", got, err)
+	}
+	if _, err := oauth.New(nil).Issuer(t.Context(), "http://as.example", nil); !errors.Is(err, fault.Invalid) {
+		t.Errorf("Issuer without https = %v, want an error", err)
+	}
+}

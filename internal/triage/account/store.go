@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -107,4 +108,11 @@ var violations = postgres.Violations{
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
 	n, err := dbsqlc.New().TriageAccountDelete(ctx, tx, &dbsqlc.TriageAccountDeleteParams{TenantID: tenant, Name: name})
 	return postgres.Affected(n, err, errNone(name))
+}
+
+// PutRenewed replaces the encrypted secret of an account, unless a person has replaced
+// it meanwhile. It is for triage only.
+func PutRenewed(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, old, renewed []byte) (bool, error) {
+	n, err := dbsqlc.New().TriageAccountRenewed(ctx, tx, &dbsqlc.TriageAccountRenewedParams{TenantID: tenant, AccountID: id, Old: old, Secret: renewed})
+	return n == 1, err
 }

@@ -18,6 +18,8 @@ type OAuth struct {
 	// Read and Write are the scopes for reading, and for reading, changing and sending.
 	Read  string `json:"read"`
 	Write string `json:"write"`
+	// Offline asks for a refresh token in the way of Google.
+	Offline bool `json:"offline,omitzero"`
 }
 
 // Provider is a mail provider.
@@ -57,7 +59,7 @@ func google() *OAuth {
 	const all = "https://mail.google.com/"
 	return &OAuth{
 		Issuer: "https://accounts.google.com", AuthorizeURL: "https://accounts.google.com/o/oauth2/v2/auth", TokenURL: "https://oauth2.googleapis.com/token",
-		Read: all, Write: all,
+		Read: all, Write: all, Offline: true,
 	}
 }
 

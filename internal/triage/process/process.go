@@ -14,6 +14,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -23,6 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/oauth"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -100,13 +102,20 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		return text, text != ""
 	}
 	quotas := new(quota.Registry)
+	logins := &tokens{db: db, cipher: cipher, client: oauth.New(cfg.Networks), held: map[uuid.UUID]*heldLogin{}}
 	open := func(_ context.Context, a account.Account) (mailbox.Reader, error) {
 		if a.Connection.Path != "" && !mailbox.Below(cfg.Mailboxes, a.Connection.Path) {
 			return nil, fmt.Errorf("the path of the account is in none of the folders that COUNTERSIGN_MAILDIRS names for triage")
 		}
 		return a.Open(account.Access{
 			Networks: cfg.Networks, Quota: a.Quota(quotas), Programs: cfg.Programs,
-			Secret: func(context.Context) (string, error) { return a.Password(cipher, lookup, cfg.readPassword) },
+			Secret: func(ctx context.Context) (string, error) {
+				password, err := a.Password(cipher, lookup, cfg.readPassword)
+				if err != nil {
+					return "", err
+				}
+				return logins.token(ctx, a, password)
+			},
 		})
 	}
 	var resolver authenticate.Resolver
