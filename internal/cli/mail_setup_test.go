@@ -425,10 +425,12 @@ func TestSetupIsUndoneWhole(t *testing.T) {
 		t.Error("setup stored nothing that could be removed")
 	}
 	stay := map[string]string{
-		"countersign_data.events":    "is the record",
-		"countersign_data.db_logins": "has a row for every start of the environment",
-		"countersign_data.workers":   "has a row for every start of the environment",
-		"river.river_job":            "has the jobs of the environment",
+		"countersign_data.events":           "is the record",
+		"countersign_data.db_logins":        "has a row for every start of the environment",
+		"countersign_data.workers":          "has a row for every start of the environment",
+		"river.river_job":                   "has the jobs of the environment",
+		"countersign_data.checkpoints":      "is the record, as its background job closes it",
+		"countersign_data.retention_checks": "is the memory of a background job",
 	}
 	for name, count := range after {
 		if count != before[name] && stay[name] == "" {
