@@ -11,6 +11,7 @@ import { zoneName } from '../../lib/time'
 import { Button, Chip, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
 import { Automations } from './automations'
 import { Logins } from './logins'
+import { Runs } from './runs'
 
 interface Session {
   session_id: string
@@ -36,6 +37,7 @@ export default function Settings() {
       {me && <Person me={me} />}
       <Display />
       <Automations />
+      <Runs />
       <Logins />
       <Sessions />
     </div>
