@@ -6,7 +6,8 @@ describe('the outcome of an undo', () => {
     const items = ['accepted', 'known', 'withdrawn', 'waiting', 'refused', 'denied'].map((result) => ({ result }))
 
     expect(outcome(items as Parameters<typeof outcome>[0])).toBe(
-      '2 actions are being undone, 1 were withdrawn before they were sent. 1 wait for these: undo the run again. 2 cannot be undone.',
+      '2 actions are being undone, 1 were withdrawn before they were sent. ' +
+        '1 wait for these: undo the run again. 2 cannot be undone.',
     )
   })
   test('leaves out what there is none of', () => {

@@ -50,8 +50,9 @@ export function outcome(items: readonly Pick<Result['items'][number], 'result'>[
   const count = (...results: string[]) => items.filter((one) => results.includes(one.result)).length
   const waiting = count('waiting')
   const not = count('refused', 'denied')
+  const undone = count('accepted', 'known')
   return [
-    `${count('accepted', 'known')} actions are being undone, ${count('withdrawn')} were withdrawn before they were sent.`,
+    `${undone} actions are being undone, ${count('withdrawn')} were withdrawn before they were sent.`,
     waiting > 0 && `${waiting} wait for these: undo the run again.`,
     not > 0 && `${not} cannot be undone.`,
   ]
