@@ -475,3 +475,55 @@ func (w *watched) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// TestNewAccountsAreNoticedWeekly has an account appear, and a week pass.
+func TestNewAccountsAreNoticedWeekly(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	home := t.TempDir()
+	a := &command.App{System: command.System{Out: &out, Err: &out, Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }}}
+	notice := func(after time.Duration) string {
+		t.Helper()
+		out.Reset()
+		if err := mailsetup.Notice(a)(time.Now().Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	config := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	choose := func(choice string) {
+		t.Helper()
+		system := a.System
+		system.In = strings.NewReader("")
+		if code := cli.Run(t.Context(), []string{"triage", "setup", "--rediscover", choice}, system); code != command.ExitOK {
+			t.Fatalf("--rediscover %s: exit code %d\n%s", choice, code, out.String())
+		}
+	}
+	const day = 24 * time.Hour
+	config("[user]\nemail = ann@example.org\n")
+	if got := notice(8 * day); got != "" {
+		t.Errorf("without the choice: %s", got)
+	}
+	choose("weekly")
+	config("[user]\nemail = ann@new.example\n")
+
+	if got := notice(6 * day); got != "" {
+		t.Errorf("before a week: %s", got)
+	}
+	if got := notice(8 * day); !strings.Contains(got, "New mail account on this machine: ann@new.example (found in git ~/.gitconfig user.email)") || strings.Contains(got, "example.org") {
+		t.Errorf("after a week: %s", got)
+	}
+	if got := notice(16 * day); got != "" {
+		t.Errorf("a second time: %s", got)
+	}
+	choose("never")
+	config("[user]\nemail = ann@third.example\n")
+	if got := notice(30 * day); got != "" {
+		t.Errorf("after --rediscover never: %s", got)
+	}
+}

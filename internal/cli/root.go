@@ -69,7 +69,7 @@ func root(a *command.App) *cobra.Command {
 			contacts.Command(a), limits.Employees(a), limits.Breakers(a), limits.Command(a),
 		}},
 		{"setup", "Set up:", []*cobra.Command{
-			tools.Sources(a), tools.Command(a), triage.Command(a, mailsetup.Command(a)), subscriptions.Command(a), approvals.Reviews(a), limits.Retention(a),
+			tools.Sources(a), tools.Command(a), triage.Command(a, mailsetup.Command(a), mailsetup.Notice(a)), subscriptions.Command(a), approvals.Reviews(a), limits.Retention(a),
 			setup.Migrate(a), setup.Doctor(a), setup.Recover(a), setup.Tenant(a), policy.Command(a),
 			identity.Tokens(a), identity.DBLogins(a), identity.Operators(a), identity.Providers(a),
 			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), version,

@@ -27,6 +27,7 @@ type flags struct {
 	password, readPassword         string
 	clientID, clientSecret         string
 	issuer, scope                  string
+	rediscover                     string
 	device                         bool
 	dir                            string
 	yes, undo, readOnly, discovers bool
@@ -63,6 +64,11 @@ func Command(a *command.App) *cobra.Command {
 	s := &setup{app: a}
 	cmd := command.NewLocal("setup [ADDRESS]", command.Arguments(0, 1, "an e-mail address, or the folder of a Maildir"), func(ctx context.Context, args []string) error {
 		s.in, s.began = bufio.NewReader(a.In), time.Now()
+		if s.flags.rediscover != "" {
+			if err := s.rediscover(); err != nil || len(args) == 0 {
+				return err
+			}
+		}
 		switch {
 		case s.flags.discovers:
 			return s.showFound(command.Argument(args, 0))
@@ -73,6 +79,7 @@ func Command(a *command.App) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.BoolVar(&s.flags.discovers, "discover", false, "only list the accounts that are found on this machine, and where")
+	command.EnumFlag(cmd, &s.flags.rediscover, "rediscover", "`choice` whether \"triage status\" searches this machine for new accounts: weekly or never", weekly, "never")
 	f.BoolVarP(&s.flags.yes, "yes", "y", false, "ask nothing: take the first account that is found, and every default")
 	f.StringVar(&s.flags.password, "password", "", "`file` that holds the password or the app password (default: ask)")
 	f.StringVar(&s.flags.readPassword, "read-password", "", "`file` that holds a password that can only read; triage then has no other")

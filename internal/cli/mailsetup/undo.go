@@ -3,7 +3,9 @@ package mailsetup
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/countersign-dev/countersign/client"
@@ -60,6 +62,11 @@ func (s *setup) undo(ctx context.Context, named string) error {
 	left, err := p.client.TriageAccounts(ctx)
 	if err != nil {
 		return err
+	}
+	if file, err := knownFile(s.app); err == nil && len(left) == 0 {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if p.own && len(left) == 0 {
 		me, err := p.client.Me(ctx)

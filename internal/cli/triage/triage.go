@@ -17,13 +17,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// Command returns the command triage, with the one that sets accounts up.
-func Command(a *command.App, setup *cobra.Command) *cobra.Command {
-	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a))
+// Command returns the command triage, with the one that sets accounts up. The command
+// status calls notice, which shows new mail accounts of this machine.
+func Command(a *command.App, setup *cobra.Command, notice func(now time.Time) error) *cobra.Command {
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a))
 }
 
-func status(a *command.App) *cobra.Command {
+func status(a *command.App, notice func(now time.Time) error) *cobra.Command {
 	return command.New(a, "status [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		if err := notice(time.Now()); err != nil {
+			return err
+		}
 		return statusView().Show(a)(c.TriageStatus(ctx, command.Argument(args, 0)))
 	})
 }
