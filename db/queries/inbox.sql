@@ -2,7 +2,7 @@
 -- Details of actions for the inbox, in addition to the data for a decision.
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
-    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, coalesce(a.external_id LIKE 'triage:%', false)::boolean AS triage,
+    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, coalesce(a.external_id LIKE 'triage:%', false)::boolean AS triage, coalesce(a.external_id, '')::text AS external_id,
     CASE WHEN a.external_id LIKE 'triage:%' THEN approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) ELSE 'approval' END::text AS kind,
     ARRAY(
         SELECT v.actor FROM votes v

@@ -56,8 +56,9 @@ type InboxItem struct {
 	Kind   InboxKind
 	Action envelope.ActionID
 	// Triage reports whether the external id is one of triage.
-	Triage bool
-	Tool   policy.Key
+	Triage   bool
+	external string
+	Tool     policy.Key
 	// Args are as InboxQuery.Show returned them. Of a summary they are nil, and
 	// Preview is the beginning of their text, Cut whether that is not all.
 	Args       json.RawMessage
@@ -195,8 +196,9 @@ type InboxQuery struct {
 	// After is the place of the last item of the part before; nil begins.
 	After *InboxPlace
 	Most  int
-	// Show returns arguments as the caller may see them; nil shows all.
-	Show func(json.RawMessage) json.RawMessage
+	// Show returns the arguments of an action as the caller may see them; nil shows
+	// all.
+	Show func(externalID string, args json.RawMessage) json.RawMessage
 	// Preview, if it is not zero, is the number of bytes shown of the arguments in place of
 	// all of them.
 	Preview int
@@ -265,7 +267,7 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	}
 	args := m.Args
 	if q.Show != nil {
-		args = q.Show(args)
+		args = q.Show(it.external, args)
 	}
 	if m.Tool == nil {
 		it.Headline = headline.Of(args, nil)

@@ -117,7 +117,7 @@ func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) 
 	if r.ProposedBy != nil {
 		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, postgres.OrZero(r.OperatorID))
 	}
-	it.Triage = r.Triage
+	it.Triage, it.external = r.Triage, r.ExternalID
 	if it.Kind.Decided() {
 		it.Kind = InboxKind(r.Kind)
 		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, postgres.Texts[envelope.Actor](r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))

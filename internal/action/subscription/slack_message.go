@@ -233,7 +233,9 @@ func (s *Subscription) about(v outbox.View, title, line string) (blocks []block,
 		"Action: ", e.ActionID.String(), "Session: ", e.SessionID, "Automation: ", e.AutomationID, "Approvals: ", approvals,
 		"Edited by: ", v.Review.EditedBy.Brief(),
 	)
-	args, whole := shownArgs(e.Args)
+	clean := redact.Mail(e.ExternalID, e.Args)
+	args, whole := shownArgs(clean)
+	whole = whole && string(clean) == string(e.Args)
 	blocks = []block{{Type: "header", Text: plain(title)}, {Type: "section", Text: plain(escape(visible.Text(line)))}, {Type: "section", Fields: facts}}
 	if s.ShowMail && strings.HasPrefix(e.ExternalID, "triage:") {
 		blocks = append(blocks, block{Type: "section", BlockID: blockMail + e.ActionID.String(), Text: plain(mailLater)})

@@ -73,15 +73,19 @@ func statesOf(s wire.ExecutionStatus) (approvals []envelope.Approval, statuses [
 }
 
 // ViewFor returns the view of an execution for the holder of a token: the
-// proposer sees the inputs unchanged, others with redacted credentials.
+// proposer sees the inputs unchanged, others with redacted credentials, and nobody
+// text of mail.
 func ViewFor(token uuid.UUID, e wire.Execution) wire.Execution {
+	whole := e.Inputs
+	e.Inputs, e.Proposed = redact.Mail(e.ExternalID, e.Inputs), redact.Mail(e.ExternalID, e.Proposed)
+	e.Redacted = string(whole) != string(e.Inputs)
 	if e.User == nil || e.User.ID != token {
 		inputs, proposed := e.Inputs, e.Proposed
 		e.Inputs = redact.JSON(inputs)
 		if proposed != nil {
 			e.Proposed = redact.JSON(proposed)
 		}
-		e.Redacted = string(e.Inputs) != string(inputs) || string(e.Proposed) != string(proposed)
+		e.Redacted = e.Redacted || string(e.Inputs) != string(inputs) || string(e.Proposed) != string(proposed)
 	}
 	return e
 }

@@ -16,7 +16,7 @@ import (
 const inboxDetails = `-- name: InboxDetails :many
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
-    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, coalesce(a.external_id LIKE 'triage:%', false)::boolean AS triage,
+    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer, coalesce(a.external_id LIKE 'triage:%', false)::boolean AS triage, coalesce(a.external_id, '')::text AS external_id,
     CASE WHEN a.external_id LIKE 'triage:%' THEN approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name) ELSE 'approval' END::text AS kind,
     ARRAY(
         SELECT v.actor FROM votes v
@@ -49,6 +49,7 @@ type InboxDetailsRow struct {
 	OperatorID    *uuid.UUID
 	Proposer      string
 	Triage        bool
+	ExternalID    string
 	Kind          string
 	Voters        []string
 }
@@ -76,6 +77,7 @@ func (q *Queries) InboxDetails(ctx context.Context, db DBTX, arg *InboxDetailsPa
 			&i.OperatorID,
 			&i.Proposer,
 			&i.Triage,
+			&i.ExternalID,
 			&i.Kind,
 			&i.Voters,
 		); err != nil {

@@ -35,6 +35,15 @@ func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
 	return redact.JSON(args)
 }
 
+// ArgsOf is Args of an action. If they are text of mail, only people who may read
+// mail see them.
+func ArgsOf(by identity.Principal, externalID string, args json.RawMessage) json.RawMessage {
+	if !ReadsMail(by) {
+		args = redact.Mail(externalID, args)
+	}
+	return Args(by, args)
+}
+
 // ReadsMail reports whether a caller may read senders, subjects and texts of mail:
 // a person with the scope, whose token covers all tools, since mail belongs to
 // none.

@@ -48,9 +48,9 @@ func ViewFor(by identity.Principal, v outbox.View) wire.Action {
 
 func viewFor(by identity.Principal, v outbox.View, decoded traces) wire.Action {
 	a := viewOf(v, decoded)
-	a.Envelope.Args = access.Args(by, a.Envelope.Args)
+	a.Envelope.Args = access.ArgsOf(by, v.Envelope.ExternalID, a.Envelope.Args)
 	if a.Decision != nil && a.Decision.Edited != nil {
-		a.Decision.Edited.ProposedArgs = access.Args(by, a.Decision.Edited.ProposedArgs)
+		a.Decision.Edited.ProposedArgs = access.ArgsOf(by, v.Envelope.ExternalID, a.Decision.Edited.ProposedArgs)
 	}
 	return a
 }

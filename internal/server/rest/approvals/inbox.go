@@ -52,7 +52,9 @@ func inboxPage(c *request.Call, preview int) (page wire.Page[wire.InboxItem], er
 	}
 	q := approval.InboxQuery{
 		InboxFilter: filter, Order: approval.InboxOrder(c.Query.Get("order")), Most: limit + 1, Preview: preview,
-		Show: func(args json.RawMessage) json.RawMessage { return access.Args(c.By, args) },
+		Show: func(external string, args json.RawMessage) json.RawMessage {
+			return access.ArgsOf(c.By, external, args)
+		},
 	}
 	list := inboxList(q.Order)
 	if q.After, err = inboxPlace(list, c.Query.Get("cursor")); err != nil {

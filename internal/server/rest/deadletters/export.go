@@ -35,7 +35,7 @@ type exportedEntry struct {
 func exportedEntryFrom(l deadletter.Entry, v outbox.View) exportedEntry {
 	return exportedEntry{
 		DeadLetter: entryFrom(l), Risk: v.Envelope.Risk, Effect: v.Effect, SessionID: v.Envelope.SessionID, AutomationID: v.Envelope.AutomationID,
-		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(v.Envelope.Args),
+		ProposedAt: v.Envelope.Timestamps.CreatedAt, Args: redact.JSON(redact.Mail(v.Envelope.ExternalID, v.Envelope.Args)),
 	}
 }
 

@@ -2,6 +2,7 @@ package insight
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,10 @@ func SQLProposal(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	d.Envelope = access.Args(c.By, d.Envelope)
+	var named struct {
+		ExternalID string `json:"external_id"`
+	}
+	_ = json.Unmarshal(d.Envelope, &named) // an invalid one has no name
+	d.Envelope = access.ArgsOf(c.By, named.ExternalID, d.Envelope)
 	return c.JSON(http.StatusOK, d)
 }
