@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,5 +77,44 @@ func TestToolsForMutedSendersAndEvents(t *testing.T) {
 	if _, err := f.db.Exec(t.Context(), `UPDATE triage_proposals SET envelope = jsonb_set(envelope, '{args,until}', '"tomorrow"'), fields = (
 		SELECT jsonb_agg(CASE WHEN x ->> 'pointer' = '/until' THEN jsonb_set(x, '{value}', '"tomorrow"') ELSE x END) FROM jsonb_array_elements(fields) x) WHERE action = 'snooze'`); err == nil || !strings.Contains(err.Error(), "triage_proposals_origin_check") {
 		t.Errorf("the database takes any text as the time of a snooze: %v", err)
+	}
+}
+
+// TestReturnsFromSnoozeAndTrash moves messages to where proposals move them, and back.
+// A snoozed message returns by itself: that is no reversal by its owner. One that
+// comes back from the trash is.
+func TestReturnsFromSnoozeAndTrash(t *testing.T) {
+	t.Parallel()
+	for action, reversed := range map[string]bool{"snooze": false, "trash": true} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			path := f.deliver("", newsletter("n@x").raw())
+			f.once()
+			f.exec("UPDATE triage_proposals SET action = $1, parts = jsonb_build_array(jsonb_build_object('action', $1::text))", action)
+			if one[int](f, "SELECT count(1)::int FROM triage_proposals") == 0 {
+				f.proposed("n@x", action, `[{"action":"`+action+`"}]`)
+			}
+			before := one[int](f, "SELECT count(1)::int FROM triage_proposals")
+			if err := os.MkdirAll(filepath.Join(f.dir, ".Elsewhere", "cur"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+
+			path = f.move(path, "Elsewhere")
+			f.once()
+			left := one[bool](f, "SELECT left_at IS NOT NULL AND touched_at IS NULL FROM triage_messages")
+			f.move(path, "")
+			f.once()
+
+			if !left {
+				t.Error("moved as proposed, the message counts as touched, or as present")
+			}
+			if got := one[bool](f, "SELECT touched_at IS NOT NULL AND $1 = ANY (undone) FROM triage_messages", action); got != reversed {
+				t.Errorf("brought back, it counts as reversed: %v, want %v", got, reversed)
+			}
+			if !one[bool](f, "SELECT left_at IS NULL FROM triage_messages") || one[int](f, "SELECT count(1)::int FROM triage_proposals") != before {
+				t.Error("it still counts as away, or has another proposal")
+			}
+		})
 	}
 }
