@@ -411,20 +411,32 @@ RETURNING external_id, envelope;
 -- name: TriageProposalsWithdraw :exec
 -- Requests that workers withdraw waiting proposals about messages that were
 -- moved or flagged by their owner, or of which a copy allows less. A draft or a
--- mail is kept: it answers the message in any folder.
+-- mail is kept: it answers the message in any folder. A question about a
+-- subscription is kept if triage itself moved the message.
 UPDATE triage_proposals p
 SET withdraw_at = now()
-WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag');
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag')
+    AND NOT (@moved::boolean AND p.action = 'unsubscribe' AND EXISTS (
+        SELECT FROM triage_proposals t JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+        WHERE t.tenant_id = p.tenant_id AND t.message_id = p.message_id AND m.left_at IS NOT NULL
+            AND t.action IN ('archive', 'trash', 'snooze') AND (NOT t.envelope ? 'approval' OR t.outcome = 'approved')
+    ));
 
 -- name: TriageProposalsWithdrawGone :exec
 -- Requests the withdrawal of proposals about a message in a folder where it is no
 -- more, in whichever other folders it is. A tool that changes nothing in the
--- mailbox expects no state: its message was seen in that folder.
+-- mailbox expects no state: its message was seen in that folder. A question about
+-- a subscription is kept if triage itself moved the message.
 UPDATE triage_proposals p
 SET withdraw_at = now()
 WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action NOT IN ('draft', 'send', 'tag')
     AND coalesce(p.envelope #>> '{args,expected,folder}', p.envelope #>> '{args,message,folder}') = @folder::text
-    AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = @folder::text);
+    AND NOT EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id AND l.folder = @folder::text)
+    AND NOT (p.action = 'unsubscribe' AND EXISTS (
+        SELECT FROM triage_proposals t JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+        WHERE t.tenant_id = p.tenant_id AND t.message_id = p.message_id AND m.left_at IS NOT NULL
+            AND t.action IN ('archive', 'trash', 'snooze') AND (NOT t.envelope ? 'approval' OR t.outcome = 'approved')
+    ));
 
 -- name: TriageProposalsInsert :many
 -- Stores new proposals. It skips existing ones of any run.

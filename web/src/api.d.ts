@@ -5467,7 +5467,7 @@ export interface components {
             };
             /** @description Addresses and domains of VIPs. They change the order and the level, never the bucket. */
             vip?: components["schemas"]["TriageNames"];
-            /** @description Addresses and domains whose messages never wait for the owner. For bulk mail of them with RFC 8058 a person is asked once for each sender whether to unsubscribe. */
+            /** @description Addresses and domains whose messages never wait for the owner. For bulk mail of them with RFC 8058 a person is asked once a month for each sender whether to unsubscribe. */
             muted?: components["schemas"]["TriageNames"];
             /** @description Domains of newsletters, in addition to messages with List-Id or List-Unsubscribe. */
             newsletters?: components["schemas"]["TriageNames"];

@@ -118,3 +118,32 @@ func TestReturnsFromSnoozeAndTrash(t *testing.T) {
 		})
 	}
 }
+
+// TestQuestionAboutASubscriptionOutlivesTheMove moves a message that triage archives
+// by itself, and one whose move a person was to approve.
+func TestQuestionAboutASubscriptionOutlivesTheMove(t *testing.T) {
+	t.Parallel()
+	for name, observed := range map[string]bool{"moved by triage": false, "moved by its owner": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.put("work", func(a *account.Account) {
+				a.Settings.Muted, a.Settings.ObserveOnly = []string{"garden-weekly.example"}, observed
+			})
+			f.deliver("", newsletter("first@x").raw()) // makes the sender known
+			f.once()
+			path := f.deliver("", oneClick(newsletter("n@x")))
+			f.once()
+			if got := f.calls("n@x"); !slices.Contains(got, "message.unsubscribe asks") || slices.Contains(got, "message.archive") == observed {
+				t.Fatalf("the proposals are %q", got)
+			}
+
+			f.move(path, "Archive")
+			f.once()
+
+			if got := one[bool](f, "SELECT withdraw_at IS NOT NULL FROM triage_proposals WHERE action = 'unsubscribe'"); got != observed {
+				t.Errorf("the question is withdrawn: %v, want %v", got, observed)
+			}
+		})
+	}
+}

@@ -140,6 +140,8 @@ type Target struct {
 	// Return is the time at which it would return if it were snoozed; zero for
 	// none.
 	Return time.Time
+	// Received is the time at which it arrived.
+	Received time.Time
 	// Proposed holds the earlier proposals about it.
 	Proposed []Part
 	// Built reports whether Message is not the original, so that no source can
@@ -234,9 +236,10 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	}
 	identity := on.Message.Identity
 	if want.Action == decide.Unsubscribe {
-		// It finds the message in any state, and is proposed once for a sender.
+		// It finds the message in any state, and is proposed once a month for a
+		// sender.
 		fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.HasPrefix(f.Pointer, "/expected/") })
-		identity = sha256.Sum256([]byte(on.Message.From[0].Addr))
+		identity = sha256.Sum256([]byte(on.Message.From[0].Addr + on.Received.UTC().Format(" 2006-01")))
 	}
 	if err := Check(tool, fields); err != nil {
 		return Proposal{}, err

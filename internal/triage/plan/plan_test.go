@@ -337,6 +337,10 @@ func TestToolsBesideAMove(t *testing.T) {
 	if len(again) != 1 || again[0].ExternalID != proposals[1].ExternalID {
 		t.Error("another message of the sender has another name for the end of the subscription")
 	}
+	other.Received = other.Received.AddDate(0, 1, 0)
+	if again, _ = plan.Plan(wanting("", unsubscribe), other, config()); len(again) != 1 || again[0].ExternalID == proposals[1].ExternalID {
+		t.Error("nobody is asked again a month later")
+	}
 
 	returned := target()
 	returned.Proposed = []plan.Part{{Action: decide.Snooze, Target: "2026-11-01T06:00:00Z"}}

@@ -195,7 +195,7 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	about := c.about()
 	about.Authentication, about.ReplyToMine, about.OwnerReplied = m.authentication, in.ReplyToMine, in.OwnerReplied
 	about.Sender, about.List = c.senders.Of(&m.values, c.lease.Account.Settings)
-	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built, Return: decide.ReturnOf(m.message.Event, about.Now)}
+	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built, Return: decide.ReturnOf(m.message.Event, about.Now), Received: m.item.Received}
 	cause, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
 		// The message itself counts among the earlier ones, under the list of

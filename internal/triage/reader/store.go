@@ -132,7 +132,7 @@ func markLeft(ctx context.Context, tx pgx.Tx, l *lease.Lease, gone []uuid.UUID) 
 	if err != nil {
 		return err
 	}
-	return withdraw(ctx, tx, l, ids)
+	return withdraw(ctx, tx, l, ids, true)
 }
 
 func knownLocations(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string) ([]mailbox.Location, error) {

@@ -47,7 +47,7 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 		},
 		func() error { return c.wantTexts(ctx, tx) },
 		func() error { return c.decideAgain(ctx, tx) },
-		func() error { return withdraw(ctx, tx, c.lease, c.narrowed) },
+		func() error { return withdraw(ctx, tx, c.lease, c.narrowed, false) },
 		func() (err error) {
 			c.proposed, err = propose(ctx, tx, c.lease, c.run, c.proposals)
 			return err
@@ -213,7 +213,7 @@ func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items
 	if err != nil {
 		return err
 	}
-	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, pointless))
+	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, pointless, false))
 }
 
 // withdrawGone requests the withdrawal of proposals that expect messages in a
@@ -227,12 +227,12 @@ func withdrawGone(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string,
 
 // withdraw requests the withdrawal of pending proposals about messages that
 // somebody moved or flagged. The source would refuse them, since it expects the
-// message unchanged.
-func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) error {
+// message unchanged. moved reports whether the messages left their folders.
+func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, moved bool) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return dbsqlc.New().TriageProposalsWithdraw(ctx, tx, &dbsqlc.TriageProposalsWithdrawParams{TenantID: l.Tenant, MessageIds: ids})
+	return dbsqlc.New().TriageProposalsWithdraw(ctx, tx, &dbsqlc.TriageProposalsWithdrawParams{TenantID: l.Tenant, MessageIds: ids, Moved: moved})
 }
 
 // broughtBack records restored messages, and the moves that the owner reversed.
@@ -248,7 +248,7 @@ func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
 	for i, id := range c.refusedNow {
 		refused[i] = outcomeRow{Message: id, Refused: 1}
 	}
-	return errors.Join(touch(ctx, tx, c.lease, c.touched), countOutcomes(ctx, tx, c.lease, refused))
+	return errors.Join(touch(ctx, tx, c.lease, c.touched), countOutcomes(ctx, tx, c.lease, refused), withdraw(ctx, tx, c.lease, c.brought, false))
 }
 
 // decideAgain schedules messages to be decided again because of the chunk.
