@@ -527,3 +527,40 @@ func TestNewAccountsAreNoticedWeekly(t *testing.T) {
 		t.Errorf("after --rediscover never: %s", got)
 	}
 }
+
+// TestSetupInAnInstallation sets an account up at a running API without a triage
+// process. It makes the database login of triage, and removes it.
+func TestSetupInAnInstallation(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	dir := filepath.Join(d.dir, "Mail")
+	maildir(t, dir, "ann@example.org")
+	n := &newcomer{t: t, home: d.dir, env: map[string]string{
+		"HOME": d.dir, "DATABASE_URL": d.database, "COUNTERSIGN_URL": d.url, "COUNTERSIGN_TOKEN": d.environment.Tokens().Owner,
+	}}
+	conn := dbtest.Connect(t, d.database)
+	t.Cleanup(func() {
+		if _, err := conn.Exec(context.WithoutCancel(t.Context()), "DROP ROLE IF EXISTS countersign_triage_demo"); err != nil {
+			t.Error(err)
+		}
+	})
+	logins := func() (count int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_roles WHERE rolname = 'countersign_triage_demo'").Scan(&count); err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	file := filepath.Join(d.dir, ".config", "countersign", "triage.env")
+
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "Needs you now", "run triage with the variables in "+file)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || logins() != 1 {
+		t.Errorf("the file of the login: %v, %v; %d logins, want one", info, err, logins())
+	}
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "is brought up to date")
+
+	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account mail")
+	if _, err := os.Stat(file); err == nil || logins() != 0 {
+		t.Errorf("the login is left: %v, %d logins", err, logins())
+	}
+}
