@@ -167,6 +167,15 @@ func TestSetupFromDovecot(t *testing.T) {
 		t.Error("the password is not stored twice, encrypted")
 	}
 	n.want("", []string{"triage", "setup", "--undo", "ann@example.org"}, "removed account ann-example.org")
+
+	file := filepath.Join(n.home, "password")
+	if err := os.WriteFile(file, []byte(dovecottest.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reads := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", "ann@example.org", "--read-password", file, "--yes", "--json"}).out)
+	if reads.Source != "" || len(reads.Brief.Attention) == 0 {
+		t.Errorf("with a password for reading alone: %+v", reads)
+	}
 }
 
 // mailIssuer is an authorization server whose refresh tokens are valid once. Its access
