@@ -195,7 +195,7 @@ test('the focus is on the next row, and what became of a decision is said', asyn
   await expect(page.locator('.list-row[aria-current=true]')).toBeFocused()
   await held.answer((route) => route.continue())
   await expect(page.getByRole('status').filter({ has: page.locator('.toast') })).toContainText(
-    'Approved: Recorder sent · Said one',
+    'Approved: Recorder sent · title “Said one”',
   )
   // Also where the decision was made by its button, which is gone with the action.
   await ready(page)
