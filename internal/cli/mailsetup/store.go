@@ -63,7 +63,7 @@ func (s *setup) examine(ctx context.Context, p place, m mailbox, existing *wire.
 			_ = r.Close() // it is only tried
 			continue
 		}
-		s.say("Login:   works; the mailbox has %d folders. Reading the last %d days for defaults …", len(folders), defaultsDays)
+		s.say("Login:   works (folders: %d). Reading the last %d days for defaults …", len(folders), defaultsDays)
 		found, err := suggest.From(ctx, r, m.Address, s.began.AddDate(0, 0, -defaultsDays))
 		if err = errors.Join(err, r.Close()); err != nil {
 			return nil, fmt.Errorf("read the mailbox: %w", err)

@@ -56,7 +56,7 @@ type Origin struct {
 // String returns the place for people.
 func (o Origin) String() string {
 	if o.File == "" {
-		return o.Program + " " + o.Key
+		return strings.TrimSpace(o.Program + " " + o.Key)
 	}
 	return strings.TrimSpace(o.Program + " ~/" + o.File + " " + o.Key)
 }

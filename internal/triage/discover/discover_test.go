@@ -201,3 +201,17 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+func TestOriginsAreShownWhole(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]discover.Origin{
+		"the command line":         {Program: "the command line"},
+		"git user.email":           {Program: "git", Key: "user.email"},
+		"mutt ~/.muttrc":           {Program: "mutt", File: ".muttrc"},
+		"mutt ~/.muttrc imap_user": {Program: "mutt", File: ".muttrc", Key: "imap_user"},
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}
