@@ -127,38 +127,40 @@ func TestCallsOfAnAccountAreSerialized(t *testing.T) {
 
 func TestLongWaitForOtherCallsIsNotAFailure(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	began := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	f.account.Fail("Append", mailboxtest.Fault{Before: func() { close(began); <-ctx.Done() }})
-	var first sync.WaitGroup
-	first.Go(func() { f.done(mail.ToolDraft, draftArgs()) })
-	<-began
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		began := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		f.account.Fail("Append", mailboxtest.Fault{Before: func() { close(began); <-ctx.Done() }})
+		var first sync.WaitGroup
+		first.Go(func() { f.done(mail.ToolDraft, draftArgs()) })
+		<-began
 
-	soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
-	defer stop()
-	out := f.source.Execute(soon, source.Call{Key: "other", Tool: mail.ToolDraft, Effect: envelope.EffectOnce, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)})
-	var held sync.WaitGroup
-	var deferred atomic.Int32
-	for range 100 {
-		held.Go(func() {
-			all, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer stop()
-			if f.source.Execute(all, source.Call{Key: "other", Tool: mail.ToolDraft, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)}).Deferred {
-				deferred.Add(1)
-			}
-		})
-	}
-	held.Wait()
-	cancel()
-	first.Wait()
+		soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		defer stop()
+		out := f.source.Execute(soon, source.Call{Key: "other", Tool: mail.ToolDraft, Effect: envelope.EffectOnce, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)})
+		var held sync.WaitGroup
+		var deferred atomic.Int32
+		for range 100 {
+			held.Go(func() {
+				all, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer stop()
+				if f.source.Execute(all, source.Call{Key: "other", Tool: mail.ToolDraft, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)}).Deferred {
+					deferred.Add(1)
+				}
+			})
+		}
+		held.Wait()
+		cancel()
+		first.Wait()
 
-	if deferred.Load() != 100 {
-		t.Errorf("%d of 100 calls beyond the first are deferred, want all", deferred.Load())
-	}
-	if out.Kind != source.KindRetry || out.Code != source.CodeRateLimited || out.SourceFailed() || !out.Deferred {
-		t.Errorf("outcome = %s %q (%s), want a retry that counts neither as an attempt nor as a failure of the source", out.Kind, out.Code, out.Message)
-	}
+		if deferred.Load() != 100 {
+			t.Errorf("%d of 100 calls beyond the first are deferred, want all", deferred.Load())
+		}
+		if out.Kind != source.KindRetry || out.Code != source.CodeRateLimited || out.SourceFailed() || !out.Deferred {
+			t.Errorf("outcome = %s %q (%s), want a retry that counts neither as an attempt nor as a failure of the source", out.Kind, out.Code, out.Message)
+		}
+	})
 }
 
 func TestIdleConnectionIsClosed(t *testing.T) {
