@@ -67,8 +67,8 @@ func TestAnActionKeepsItsBudget(t *testing.T) {
 		do     func() error
 		budget spending
 	}{
-		{"submit", submit(warm*batch, batches*batch), spending{wal: 1215, statements: 7.5, trips: 4.5}},
-		{"work", work, spending{wal: 580, statements: 14, trips: 8}},
+		{"submit", submit(warm*batch, batches*batch), spending{wal: 1215, statements: 9, trips: 5.5}},
+		{"work", work, spending{wal: 580, statements: 18, trips: 11}},
 	} {
 		before, err := counted.spent(t.Context(), direct)
 		if err == nil {
@@ -81,9 +81,9 @@ func TestAnActionKeepsItsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, part.name+", bytes of WAL an action", (after.wal-before.wal)/(batches*batch), part.budget.wal)
-		within(t, part.name+", statements a batch", (after.statements-before.statements)/batches, part.budget.statements)
-		within(t, part.name+", round trips a batch", (after.trips-before.trips)/batches, part.budget.trips)
+		within(t, part.name+", bytes of WAL an action", (after.wal-before.wal)/(batches*batch), part.budget.wal, exact)
+		within(t, part.name+", statements a batch", (after.statements-before.statements)/batches, part.budget.statements, loose)
+		within(t, part.name+", round trips a batch", (after.trips-before.trips)/batches, part.budget.trips, loose)
 	}
 
 	h.pool.Reset() // only backends that end report all their writes
@@ -94,16 +94,23 @@ func TestAnActionKeepsItsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "row versions an action", (written(t, direct)-rows)/((warm+batches)*batch), 4.02)
+	within(t, "row versions an action", (written(t, direct)-rows)/((warm+batches)*batch), 4.02, exact)
 }
 
-// within fails if a figure exceeds its budget, or is less than 85 % of it.
-func within(t *testing.T, name string, got, budget float64) {
+// The least parts of a budget that are spent. A busy machine works off in smaller batches,
+// with more statements and round trips: their bound has room for that.
+const (
+	exact = 0.85
+	loose = 0.5
+)
+
+// within fails if a figure exceeds its budget, or is less than a part of it.
+func within(t *testing.T, name string, got, budget, least float64) {
 	t.Helper()
 	switch {
 	case got > budget:
 		t.Errorf("%s: %.3f, more than the budget of %.3f", name, got, budget)
-	case got < 0.85*budget:
+	case got < least*budget:
 		t.Errorf("%s: %.3f; lower the budget of %.3f", name, got, budget)
 	default:
 		t.Logf("%s: %.3f of %.3f", name, got, budget)
