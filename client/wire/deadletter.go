@@ -118,8 +118,8 @@ type BulkResult struct {
 	// ActionIDs are the changed ones or, in a dry run, those that would be
 	// changed.
 	ActionIDs []envelope.ActionID `json:"action_ids"`
-	// Left counts the selected ones that remain, and LeftOut those with an unknown
-	// outcome that were left out.
+	// Left counts the selected ones that remain, and LeftOut those that were left out:
+	// with an unknown outcome, or ended tries of an action tag.
 	Left    int `json:"left"`
 	LeftOut int `json:"left_out"`
 	// Counts has Left and LeftOut by tool and reason.

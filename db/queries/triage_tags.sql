@@ -24,6 +24,14 @@ WHERE (p.message_id IS NOT NULL) IS DISTINCT FROM coalesce(t.in_mailbox, false)
     -- While a message is in no folder, because it is being moved, it keeps its tags.
     AND (p.message_id IS NOT NULL OR EXISTS (SELECT FROM triage_locations l WHERE l.tenant_id = t.tenant_id AND l.message_id = t.message_id));
 
+-- name: TriageTagLock :exec
+-- Locks the tags of open tries. A replay that has locked one is then over, and its
+-- action runs again; one that begins later finds that the try has ended.
+SELECT FROM triage_tags t
+WHERE t.tenant_id = @tenant_id AND t.account_id = @account_id AND t.external_id IS NOT NULL
+ORDER BY t.message_id, t.action
+FOR NO KEY UPDATE;
+
 -- name: TriageTagLogInsert :exec
 INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, external_id, source_id, tool_name, extracted, result, status, error)
 SELECT @tenant_id, @log_id, @account_id, @message_id, @action, @try, nullif(@external_id::text, ''), @source_id, @tool_name,

@@ -68,14 +68,19 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelo
 // all of its attempts again. Replaying an unknown outcome may repeat the
 // effect: unless AllowDuplicates is set, unknown entries are left out, and an
 // unknown entry that is named by id makes the whole request fail with
-// fault.Conflict.
+// fault.Conflict. The same holds for an ended try of an action tag, always: a later
+// try may have had the effect, or may be about to.
 func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, opts ReplayOptions) (BulkResult, error) {
-	selected, err := choose(ctx, tx, tenant, req, opts.AllowDuplicates || req.IDs != nil && !req.DryRun)
+	named := req.IDs != nil && !req.DryRun
+	selected, err := choose(ctx, tx, tenant, req, opts.AllowDuplicates || named, named)
 	if err != nil {
 		return BulkResult{}, err
 	}
 	result := BulkResult{DryRun: req.DryRun, ActionIDs: selected}
 	if !req.DryRun {
+		if selected, err = withoutEndedTries(ctx, tx, tenant, req, selected); err != nil {
+			return BulkResult{}, err
+		}
 		taken, err := take(ctx, tx, tenant, selected)
 		if err != nil {
 			return BulkResult{}, err
@@ -89,12 +94,12 @@ func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 		}
 		result.AheadMS = ahead.Round(time.Millisecond).Milliseconds()
 	}
-	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, &result)
+	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, false, &result)
 }
 
 // Discard deletes dead letters. The attempts stay.
 func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest) (BulkResult, error) {
-	selected, err := choose(ctx, tx, tenant, req, true)
+	selected, err := choose(ctx, tx, tenant, req, true, true)
 	if err != nil {
 		return BulkResult{}, err
 	}
@@ -114,17 +119,40 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 			return BulkResult{}, err
 		}
 	}
-	return result, count(ctx, tx, tenant, req, true, &result)
+	return result, count(ctx, tx, tenant, req, true, true, &result)
 }
 
-// choose returns the actions of a bulk request, the oldest first.
-func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool) ([]envelope.ActionID, error) {
+// choose returns the actions of a bulk request, the oldest first; with unknown
+// outcomes and ended tries of action tags if it is to.
+func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown, tries bool) ([]envelope.ActionID, error) {
 	f := req.Filter
 	return dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
-		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown,
+		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown, IncludeTries: tries,
 		Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code),
 		Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(req.Limit),
 	})
+}
+
+// withoutEndedTries returns selected actions without the ended tries of action
+// tags. One that is named by id is a fault.Conflict.
+func withoutEndedTries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, selected []envelope.ActionID) ([]envelope.ActionID, error) {
+	if len(selected) == 0 {
+		return nil, nil
+	}
+	ended, err := dbsqlc.New().DeadLetterEndedTries(ctx, tx, &dbsqlc.DeadLetterEndedTriesParams{TenantID: tenant, ActionIds: postgres.UUIDs(selected)})
+	if err != nil || len(ended) == 0 {
+		return selected, err
+	}
+	switch first := ended[0]; {
+	case req.IDs == nil:
+		return slices.DeleteFunc(slices.Clone(selected), func(id envelope.ActionID) bool {
+			return slices.ContainsFunc(ended, func(r dbsqlc.DeadLetterEndedTriesRow) bool { return r.ActionID == id })
+		}), nil
+	case first.OpenTry != "":
+		return nil, fault.New(fault.Conflict, "action %s is an ended try of the action tag %s, whose try %s is open", first.ActionID, first.Tag, first.OpenTry)
+	default:
+		return nil, fault.New(fault.Conflict, "action %s is an ended try of an action tag; set the tag again for another try", first.ActionID)
+	}
 }
 
 // take deletes entries and returns them, oldest action first. Entries that
@@ -185,8 +213,9 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	return postgres.Seconds(schedule.AheadSeconds), q.ReplayScheduleForget(ctx, tx, tenant)
 }
 
-// count adds the number of matching entries that are left to a result.
-func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates bool, result *BulkResult) error {
+// count adds the number of matching entries that are left to a result; tries
+// reports whether ended tries of action tags can be taken.
+func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates, tries bool, result *BulkResult) error {
 	q, f := dbsqlc.New(), req.Filter
 	at, err := q.DeadLetterClock(ctx, tx)
 	if err != nil {
@@ -202,10 +231,14 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 	}
 	for _, r := range rows {
 		c := wire.DeadLetterCount{Tool: r.SourceID + ":" + r.ToolName, Reason: r.Reason, Count: int(r.Entries)}
-		if r.Reason == string(outbox.Unknown) && !allowDuplicates {
+		switch {
+		case r.Reason == string(outbox.Unknown) && !allowDuplicates:
 			result.LeftOut += c.Count
-		} else {
+		case tries:
 			result.Left += c.Count
+		default:
+			result.LeftOut += int(r.EndedTries)
+			result.Left += c.Count - int(r.EndedTries)
 		}
 		result.Counts = append(result.Counts, c)
 	}

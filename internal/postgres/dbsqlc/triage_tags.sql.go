@@ -130,6 +130,25 @@ func (q *Queries) TriageTagKeywords(ctx context.Context, db DBTX, arg *TriageTag
 	return items, nil
 }
 
+const triageTagLock = `-- name: TriageTagLock :exec
+SELECT FROM triage_tags t
+WHERE t.tenant_id = $1 AND t.account_id = $2 AND t.external_id IS NOT NULL
+ORDER BY t.message_id, t.action
+FOR NO KEY UPDATE
+`
+
+type TriageTagLockParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+// Locks the tags of open tries. A replay that has locked one is then over, and its
+// action runs again; one that begins later finds that the try has ended.
+func (q *Queries) TriageTagLock(ctx context.Context, db DBTX, arg *TriageTagLockParams) error {
+	_, err := db.Exec(ctx, triageTagLock, arg.TenantID, arg.AccountID)
+	return err
+}
+
 const triageTagLogInsert = `-- name: TriageTagLogInsert :exec
 INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, external_id, source_id, tool_name, extracted, result, status, error)
 SELECT $1, $2, $3, $4, $5, $6, nullif($7::text, ''), $8, $9,

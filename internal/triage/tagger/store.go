@@ -101,6 +101,9 @@ func (t *Tagger) takeKeywords(ctx context.Context, tx pgx.Tx) error {
 
 // takeEnds takes the ends of tries.
 func (t *Tagger) takeEnds(ctx context.Context, tx pgx.Tx) error {
+	if err := dbsqlc.New().TriageTagLock(ctx, tx, &dbsqlc.TriageTagLockParams{TenantID: t.lease.Tenant, AccountID: t.lease.Account.ID}); err != nil {
+		return err
+	}
 	rows, err := dbsqlc.New().TriageTagTries(ctx, tx, &dbsqlc.TriageTagTriesParams{TenantID: t.lease.Tenant, AccountID: t.lease.Account.ID})
 	for _, r := range rows {
 		event, status := endOf(r.Outcome)
