@@ -47,7 +47,8 @@ type bulkReport struct {
 	Count int `json:"count"`
 	Total int `json:"total"`
 	Left  int `json:"left"`
-	// LeftOut counts those of unknown outcome that were left out.
+	// LeftOut counts those that were left out: of unknown outcome, or ended tries of
+	// action tags.
 	LeftOut int `json:"left_out"`
 	// NotDead are the ids that are not dead letters.
 	NotDead []envelope.ActionID `json:"not_dead"`
@@ -230,7 +231,7 @@ func (ch *bulkChange) show(out bulkReport, err error) error {
 		return a.WriteJSON(out)
 	}
 	if out.LeftOut > 0 {
-		a.Note("%d of unknown outcome skipped: they may have happened, and a replay could repeat the effect. --allow-duplicates includes them.", out.LeftOut)
+		a.Note("%d of unknown outcome skipped, or ended tries of action tags: a replay could repeat the effect. --allow-duplicates includes the former.", out.LeftOut)
 	}
 	if len(out.NotDead) > 0 {
 		a.Note("%d are not matching dead letters:", len(out.NotDead))

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/deadletter"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
@@ -192,63 +189,6 @@ func TestTryIsOneEnvelope(t *testing.T) {
 	f.wants("1@example.com", "create-reminder skipped 5 0")
 }
 
-// buried ends the open try of an action as a dead letter, and returns its id.
-func (f tagFixture) buried(action string) envelope.ActionID {
-	f.t.Helper()
-	id := one[uuid.UUID](f.fixture, "SELECT p.proposal_id FROM triage_proposals p JOIN triage_tags t USING (tenant_id, external_id) WHERE t.action = $1", action)
-	f.ended(action, "failed", "rejected")
-	f.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES ($1, $2, 'refused', 1)", f.tenant.String(), id)
-	return envelope.ActionID(id)
-}
-
-// replay replays dead letters; by id if any are named.
-func (f tagFixture) replay(tx pgx.Tx, dryRun bool, ids ...envelope.ActionID) (deadletter.BulkResult, error) {
-	return deadletter.Replay(f.t.Context(), tx, f.tenant, deadletter.BulkRequest{IDs: ids, Limit: 9, DryRun: dryRun, Actor: "ada"}, deadletter.ReplayOptions{AllowDuplicates: true})
-}
-
-// replays is replay in a transaction of its own.
-func (f tagFixture) replays(dryRun bool, ids ...envelope.ActionID) (done deadletter.BulkResult, err error) {
-	err = postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) (err error) {
-		done, err = f.replay(tx, dryRun, ids...)
-		return err
-	})
-	return done, err
-}
-
-// TestEndedTryIsNotReplayed replays the dead letter of a try while the next one is
-// open, and after it has succeeded: both would have the effect.
-func TestEndedTryIsNotReplayed(t *testing.T) {
-	t.Parallel()
-	f := newTagFixture(t)
-	f.tag(f.deliver("", invoice("1@example.com").raw()), "b")
-	f.once()
-	first := f.buried("create-reminder")
-	f.once()
-	f.wants("1@example.com", "create-reminder open 2 1")
-	next := one[string](f.fixture, "SELECT external_id FROM triage_tags WHERE state = 'open'")
-
-	_, err := f.replays(false, first)
-	if !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "the action tag create-reminder, whose try "+next+" is open") {
-		t.Errorf("replay of an ended try = %v, want a conflict that names the try %s", err, next)
-	}
-	for _, dryRun := range []bool{true, false} {
-		done, err := f.replays(dryRun)
-		if err != nil || len(done.ActionIDs) != 0 || done.Left != 0 || done.LeftOut != 1 {
-			t.Errorf("replay of everything (dry run: %t) = %+v, %v; want the ended try left out", dryRun, done, err)
-		}
-	}
-
-	f.ended("create-reminder", "sent", "")
-	f.once()
-	f.wants("1@example.com", "create-reminder gone 3 0")
-	if _, err := f.replays(false, first); !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "set the tag again") {
-		t.Errorf("replay of an ended try of a tag that is done = %v, want a conflict", err)
-	}
-	if n := one[int](f.fixture, "SELECT count(1) FROM outbox WHERE action_id = $1", uuid.UUID(first)); n != 0 {
-		t.Error("an ended try runs again")
-	}
-}
-
 // TestReplayedTryStaysOpen has a round of triage begin while a person replays the
 // dead letter of the open try.
 func TestReplayedTryStaysOpen(t *testing.T) {
@@ -256,13 +196,18 @@ func TestReplayedTryStaysOpen(t *testing.T) {
 	f := newTagFixture(t)
 	f.tag(f.deliver("", invoice("1@example.com").raw()), "b")
 	f.once()
-	first := f.buried("create-reminder")
+	id := one[uuid.UUID](f.fixture, "SELECT proposal_id FROM triage_proposals WHERE action = 'tag'")
+	f.ended("create-reminder", "failed", "rejected")
 	ended := make(chan error, 1)
 
 	err := postgres.InTx(t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) error {
-		done, err := f.replay(tx, false, first)
-		if err != nil || len(done.ActionIDs) != 1 {
-			return fmt.Errorf("replay of the open try = %+v, %w", done, err)
+		q, ids := dbsqlc.New(), []uuid.UUID{id}
+		if over, err := q.DeadLetterEndedTries(t.Context(), tx, &dbsqlc.DeadLetterEndedTriesParams{TenantID: f.tenant, ActionIds: ids}); err != nil || len(over) > 0 {
+			return fmt.Errorf("ended tries = %v, %w", over, err)
+		}
+		_, err := q.OutboxEnqueue(t.Context(), tx, &dbsqlc.OutboxEnqueueParams{TenantID: f.tenant, ActionIds: ids, Attempts: []int32{1}, Unsure: []bool{false}})
+		if err != nil {
+			return err
 		}
 		e := f.engine(nil)
 		go func() { ended <- e.Once(t.Context()) }()
