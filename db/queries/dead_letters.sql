@@ -6,8 +6,7 @@ JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id
     AND (@every::boolean OR d.action_id = ANY (@action_ids::uuid[]))
     AND (@include_unknown::boolean OR d.reason <> 'unknown')
-    AND (@include_tries::boolean OR NOT starts_with(coalesce(a.external_id, ''), 'triage:tag:')
-        OR EXISTS (SELECT FROM triage_tags t WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id))
+    AND NOT d.action_id = ANY (@ended_tries::uuid[])
     AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
     AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
     AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
@@ -77,31 +76,34 @@ WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason;
 
 -- name: DeadLetterEndedTries :many
--- Which of some actions are ended tries of action tags, with the tag and its open
--- try. A try that has not ended keeps its tag locked: triage does not end it before
--- the transaction is over.
-WITH open AS MATERIALIZED (
+-- The dead letters, all or some, that are ended tries of action tags, with the tag
+-- and its open try. It locks the tags with an open try: triage ends none before the
+-- transaction is over.
+WITH tries AS MATERIALIZED (
+    SELECT a.action_id, a.external_id
+    FROM dead_letters d
+    JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    WHERE d.tenant_id = @tenant_id AND (@every::boolean OR d.action_id = ANY (@action_ids::uuid[])) AND starts_with(a.external_id, 'triage:tag:')
+), open AS MATERIALIZED (
     SELECT t.external_id
     FROM triage_tags t
-    WHERE t.tenant_id = @tenant_id AND t.external_id IN (SELECT a.external_id FROM actions a WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]))
+    WHERE t.tenant_id = @tenant_id AND t.external_id IS NOT NULL
     ORDER BY t.message_id, t.action
     FOR SHARE
 )
 SELECT a.action_id, coalesce(t.action, '')::text AS tag, coalesce(o.action_id::text, t.external_id, '')::text AS open_try
-FROM actions a
-LEFT JOIN triage_proposals r ON r.tenant_id = a.tenant_id AND r.external_id = a.external_id
+FROM tries a
+LEFT JOIN triage_proposals r ON r.tenant_id = @tenant_id AND r.external_id = a.external_id
 LEFT JOIN triage_tag_log l ON l.tenant_id = r.tenant_id AND l.message_id = r.message_id AND l.external_id = r.external_id
 LEFT JOIN triage_tags t ON t.tenant_id = l.tenant_id AND t.message_id = l.message_id AND t.action = l.action
 LEFT JOIN actions o ON o.tenant_id = t.tenant_id AND o.external_id = t.external_id
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND starts_with(a.external_id, 'triage:tag:')
-    AND a.external_id NOT IN (SELECT open.external_id FROM open)
+WHERE a.external_id NOT IN (SELECT open.external_id FROM open)
 ORDER BY a.action_id;
 
 -- name: DeadLetterCount :many
 -- Counts dead letters by tool and reason, and those of ended tries of action tags.
 SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries,
-    (count(1) FILTER (WHERE starts_with(a.external_id, 'triage:tag:')
-        AND NOT EXISTS (SELECT FROM triage_tags t WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id)))::bigint AS ended_tries
+    (count(1) FILTER (WHERE d.action_id = ANY (@ended_tries::uuid[])))::bigint AS ended_tries
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id

@@ -71,16 +71,16 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelo
 // fault.Conflict. The same holds for an ended try of an action tag, always: a later
 // try may have had the effect, or may be about to.
 func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, opts ReplayOptions) (BulkResult, error) {
-	named := req.IDs != nil && !req.DryRun
-	selected, err := choose(ctx, tx, tenant, req, opts.AllowDuplicates || named, named)
+	ended, err := endedTries(ctx, tx, tenant, req)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	selected, err := choose(ctx, tx, tenant, req, opts.AllowDuplicates || req.IDs != nil && !req.DryRun, ended)
 	if err != nil {
 		return BulkResult{}, err
 	}
 	result := BulkResult{DryRun: req.DryRun, ActionIDs: selected}
 	if !req.DryRun {
-		if selected, err = withoutEndedTries(ctx, tx, tenant, req, selected); err != nil {
-			return BulkResult{}, err
-		}
 		taken, err := take(ctx, tx, tenant, selected)
 		if err != nil {
 			return BulkResult{}, err
@@ -94,12 +94,12 @@ func Replay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 		}
 		result.AheadMS = ahead.Round(time.Millisecond).Milliseconds()
 	}
-	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, false, &result)
+	return result, count(ctx, tx, tenant, req, opts.AllowDuplicates, ended, &result)
 }
 
 // Discard deletes dead letters. The attempts stay.
 func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest) (BulkResult, error) {
-	selected, err := choose(ctx, tx, tenant, req, true, true)
+	selected, err := choose(ctx, tx, tenant, req, true, nil)
 	if err != nil {
 		return BulkResult{}, err
 	}
@@ -119,40 +119,36 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 			return BulkResult{}, err
 		}
 	}
-	return result, count(ctx, tx, tenant, req, true, true, &result)
+	return result, count(ctx, tx, tenant, req, true, nil, &result)
 }
 
-// choose returns the actions of a bulk request, the oldest first; with unknown
-// outcomes and ended tries of action tags if it is to.
-func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown, tries bool) ([]envelope.ActionID, error) {
+// choose returns the actions of a bulk request, the oldest first, without
+// ended tries.
+func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool, ended []envelope.ActionID) ([]envelope.ActionID, error) {
 	f := req.Filter
 	return dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
-		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown, IncludeTries: tries,
+		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown, EndedTries: postgres.UUIDs(ended),
 		Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code),
 		Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(req.Limit),
 	})
 }
 
-// withoutEndedTries returns selected actions without the ended tries of action
-// tags. One that is named by id is a fault.Conflict.
-func withoutEndedTries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, selected []envelope.ActionID) ([]envelope.ActionID, error) {
-	if len(selected) == 0 {
-		return nil, nil
+// endedTries returns the dead letters of a request that are ended tries of action
+// tags. One that is named by id is a fault.Conflict, except in a dry run.
+func endedTries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest) ([]envelope.ActionID, error) {
+	rows, err := dbsqlc.New().DeadLetterEndedTries(ctx, tx, &dbsqlc.DeadLetterEndedTriesParams{TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs)})
+	ended := make([]envelope.ActionID, len(rows))
+	for i, r := range rows {
+		ended[i] = r.ActionID
+		switch {
+		case req.IDs == nil || req.DryRun:
+		case r.OpenTry != "":
+			return nil, fault.New(fault.Conflict, "action %s is an ended try of the action tag %s, whose try %s is open", r.ActionID, r.Tag, r.OpenTry)
+		default:
+			return nil, fault.New(fault.Conflict, "action %s is an ended try of an action tag; set the tag again for another try", r.ActionID)
+		}
 	}
-	ended, err := dbsqlc.New().DeadLetterEndedTries(ctx, tx, &dbsqlc.DeadLetterEndedTriesParams{TenantID: tenant, ActionIds: postgres.UUIDs(selected)})
-	if err != nil || len(ended) == 0 {
-		return selected, err
-	}
-	switch first := ended[0]; {
-	case req.IDs == nil:
-		return slices.DeleteFunc(slices.Clone(selected), func(id envelope.ActionID) bool {
-			return slices.ContainsFunc(ended, func(r dbsqlc.DeadLetterEndedTriesRow) bool { return r.ActionID == id })
-		}), nil
-	case first.OpenTry != "":
-		return nil, fault.New(fault.Conflict, "action %s is an ended try of the action tag %s, whose try %s is open", first.ActionID, first.Tag, first.OpenTry)
-	default:
-		return nil, fault.New(fault.Conflict, "action %s is an ended try of an action tag; set the tag again for another try", first.ActionID)
-	}
+	return ended, err
 }
 
 // take deletes entries and returns them, oldest action first. Entries that
@@ -213,9 +209,9 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	return postgres.Seconds(schedule.AheadSeconds), q.ReplayScheduleForget(ctx, tx, tenant)
 }
 
-// count adds the number of matching entries that are left to a result; tries
-// reports whether ended tries of action tags can be taken.
-func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates, tries bool, result *BulkResult) error {
+// count adds the number of matching entries that are left to a result, and of
+// those that are left out.
+func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, allowDuplicates bool, ended []envelope.ActionID, result *BulkResult) error {
 	q, f := dbsqlc.New(), req.Filter
 	at, err := q.DeadLetterClock(ctx, tx)
 	if err != nil {
@@ -224,19 +220,16 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 	result.AsOf, result.ActionIDs, result.Counts = at.UTC(), append([]envelope.ActionID{}, result.ActionIDs...), []wire.DeadLetterCount{}
 	rows, err := q.DeadLetterCount(ctx, tx, &dbsqlc.DeadLetterCountParams{
 		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), Reason: postgres.OrNull(string(f.Reason)),
-		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until),
+		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), EndedTries: postgres.UUIDs(ended),
 	})
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		c := wire.DeadLetterCount{Tool: r.SourceID + ":" + r.ToolName, Reason: r.Reason, Count: int(r.Entries)}
-		switch {
-		case r.Reason == string(outbox.Unknown) && !allowDuplicates:
+		if r.Reason == string(outbox.Unknown) && !allowDuplicates {
 			result.LeftOut += c.Count
-		case tries:
-			result.Left += c.Count
-		default:
+		} else {
 			result.LeftOut += int(r.EndedTries)
 			result.Left += c.Count - int(r.EndedTries)
 		}

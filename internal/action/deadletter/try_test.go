@@ -78,16 +78,30 @@ func TestEndedTryIsNotReplayed(t *testing.T) {
 	}
 }
 
-// TestOpenTryIsReplayed replays the dead letter of a try that triage has not ended.
+// TestOpenTryIsReplayed replays the dead letter of a try that triage has not ended,
+// and that it cannot end meanwhile.
 func TestOpenTryIsReplayed(t *testing.T) {
 	t.Parallel()
-	fx := newFixture(t)
+	fx := newSharedFixture(t)
 	ids := fx.EndAsDeadLetters(1, outbox.Refused)
 	fx.tried(ids[0], "triage:tag:"+strings.Repeat("1", 64))
 
-	done := fx.replayBulk(deadletter.BulkRequest{Limit: 9}, 0)
+	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error {
+		done, err := deadletter.Replay(t.Context(), tx, fx.Tenant, deadletter.BulkRequest{Limit: 9, Actor: "ada"}, deadletter.ReplayOptions{})
+		if err == nil && (len(done.ActionIDs) != 1 || done.LeftOut != 0) {
+			t.Errorf("replay of the open try = %+v, want it scheduled", done)
+		}
+		fx.As(postgres.Admin(), func(other pgx.Tx) error {
+			n, err := other.Exec(t.Context(), "SELECT FROM triage_tags FOR NO KEY UPDATE SKIP LOCKED")
+			if n.RowsAffected() != 0 {
+				t.Error("triage can end the try before its replay is committed")
+			}
+			return err
+		})
+		return err
+	})
 
-	if len(done.ActionIDs) != 1 || done.LeftOut != 0 || !fx.Scheduled(ids[0]) {
-		t.Errorf("replay of the open try = %+v, want it scheduled", done)
+	if !fx.Scheduled(ids[0]) {
+		t.Error("the open try is not scheduled")
 	}
 }

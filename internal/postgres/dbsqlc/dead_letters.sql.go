@@ -26,32 +26,32 @@ func (q *Queries) DeadLetterClock(ctx context.Context, db DBTX) (time.Time, erro
 
 const deadLetterCount = `-- name: DeadLetterCount :many
 SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries,
-    (count(1) FILTER (WHERE starts_with(a.external_id, 'triage:tag:')
-        AND NOT EXISTS (SELECT FROM triage_tags t WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id)))::bigint AS ended_tries
+    (count(1) FILTER (WHERE d.action_id = ANY ($1::uuid[])))::bigint AS ended_tries
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
-WHERE d.tenant_id = $1
-    AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
-    AND ($4::text IS NULL OR d.reason = $4)
-    AND ($5::text IS NULL OR a.source_id = $5)
-    AND ($6::text IS NULL OR a.tool_name = $6)
-    AND ($7::text IS NULL OR d.code = $7)
-    AND ($8::timestamptz IS NULL OR d.created_at >= $8)
-    AND ($9::timestamptz IS NULL OR d.created_at < $9)
+WHERE d.tenant_id = $2
+    AND ($3::boolean OR d.action_id = ANY ($4::uuid[]))
+    AND ($5::text IS NULL OR d.reason = $5)
+    AND ($6::text IS NULL OR a.source_id = $6)
+    AND ($7::text IS NULL OR a.tool_name = $7)
+    AND ($8::text IS NULL OR d.code = $8)
+    AND ($9::timestamptz IS NULL OR d.created_at >= $9)
+    AND ($10::timestamptz IS NULL OR d.created_at < $10)
 GROUP BY a.source_id, a.tool_name, d.reason
 ORDER BY a.source_id, a.tool_name, d.reason
 `
 
 type DeadLetterCountParams struct {
-	TenantID  envelope.TenantID
-	Every     bool
-	ActionIds []uuid.UUID
-	Reason    *string
-	Source    *string
-	Tool      *string
-	Code      *string
-	Since     *time.Time
-	Until     *time.Time
+	EndedTries []uuid.UUID
+	TenantID   envelope.TenantID
+	Every      bool
+	ActionIds  []uuid.UUID
+	Reason     *string
+	Source     *string
+	Tool       *string
+	Code       *string
+	Since      *time.Time
+	Until      *time.Time
 }
 
 type DeadLetterCountRow struct {
@@ -65,6 +65,7 @@ type DeadLetterCountRow struct {
 // Counts dead letters by tool and reason, and those of ended tries of action tags.
 func (q *Queries) DeadLetterCount(ctx context.Context, db DBTX, arg *DeadLetterCountParams) ([]DeadLetterCountRow, error) {
 	rows, err := db.Query(ctx, deadLetterCount,
+		arg.EndedTries,
 		arg.TenantID,
 		arg.Every,
 		arg.ActionIds,
@@ -148,26 +149,31 @@ func (q *Queries) DeadLetterDelete(ctx context.Context, db DBTX, arg *DeadLetter
 }
 
 const deadLetterEndedTries = `-- name: DeadLetterEndedTries :many
-WITH open AS MATERIALIZED (
+WITH tries AS MATERIALIZED (
+    SELECT a.action_id, a.external_id
+    FROM dead_letters d
+    JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    WHERE d.tenant_id = $1 AND ($2::boolean OR d.action_id = ANY ($3::uuid[])) AND starts_with(a.external_id, 'triage:tag:')
+), open AS MATERIALIZED (
     SELECT t.external_id
     FROM triage_tags t
-    WHERE t.tenant_id = $1 AND t.external_id IN (SELECT a.external_id FROM actions a WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]))
+    WHERE t.tenant_id = $1 AND t.external_id IS NOT NULL
     ORDER BY t.message_id, t.action
     FOR SHARE
 )
 SELECT a.action_id, coalesce(t.action, '')::text AS tag, coalesce(o.action_id::text, t.external_id, '')::text AS open_try
-FROM actions a
-LEFT JOIN triage_proposals r ON r.tenant_id = a.tenant_id AND r.external_id = a.external_id
+FROM tries a
+LEFT JOIN triage_proposals r ON r.tenant_id = $1 AND r.external_id = a.external_id
 LEFT JOIN triage_tag_log l ON l.tenant_id = r.tenant_id AND l.message_id = r.message_id AND l.external_id = r.external_id
 LEFT JOIN triage_tags t ON t.tenant_id = l.tenant_id AND t.message_id = l.message_id AND t.action = l.action
 LEFT JOIN actions o ON o.tenant_id = t.tenant_id AND o.external_id = t.external_id
-WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND starts_with(a.external_id, 'triage:tag:')
-    AND a.external_id NOT IN (SELECT open.external_id FROM open)
+WHERE a.external_id NOT IN (SELECT open.external_id FROM open)
 ORDER BY a.action_id
 `
 
 type DeadLetterEndedTriesParams struct {
 	TenantID  envelope.TenantID
+	Every     bool
 	ActionIds []uuid.UUID
 }
 
@@ -177,11 +183,11 @@ type DeadLetterEndedTriesRow struct {
 	OpenTry  string
 }
 
-// Which of some actions are ended tries of action tags, with the tag and its open
-// try. A try that has not ended keeps its tag locked: triage does not end it before
-// the transaction is over.
+// The dead letters, all or some, that are ended tries of action tags, with the tag
+// and its open try. It locks the tags with an open try: triage ends none before the
+// transaction is over.
 func (q *Queries) DeadLetterEndedTries(ctx context.Context, db DBTX, arg *DeadLetterEndedTriesParams) ([]DeadLetterEndedTriesRow, error) {
-	rows, err := db.Query(ctx, deadLetterEndedTries, arg.TenantID, arg.ActionIds)
+	rows, err := db.Query(ctx, deadLetterEndedTries, arg.TenantID, arg.Every, arg.ActionIds)
 	if err != nil {
 		return nil, err
 	}
@@ -519,8 +525,7 @@ JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = $1
     AND ($2::boolean OR d.action_id = ANY ($3::uuid[]))
     AND ($4::boolean OR d.reason <> 'unknown')
-    AND ($5::boolean OR NOT starts_with(coalesce(a.external_id, ''), 'triage:tag:')
-        OR EXISTS (SELECT FROM triage_tags t WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id))
+    AND NOT d.action_id = ANY ($5::uuid[])
     AND ($6::text IS NULL OR d.reason = $6)
     AND ($7::text IS NULL OR a.source_id = $7)
     AND ($8::text IS NULL OR a.tool_name = $8)
@@ -536,7 +541,7 @@ type DeadLetterSelectParams struct {
 	Every          bool
 	ActionIds      []uuid.UUID
 	IncludeUnknown bool
-	IncludeTries   bool
+	EndedTries     []uuid.UUID
 	Reason         *string
 	Source         *string
 	Tool           *string
@@ -553,7 +558,7 @@ func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetter
 		arg.Every,
 		arg.ActionIds,
 		arg.IncludeUnknown,
-		arg.IncludeTries,
+		arg.EndedTries,
 		arg.Reason,
 		arg.Source,
 		arg.Tool,
