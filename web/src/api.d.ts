@@ -6607,7 +6607,7 @@ export interface components {
                     action_ids: components["schemas"]["UUID"][];
                     /** @description How many that are meant are dead letters still. */
                     left: number;
-                    /** @description How many more there are that are left out because their outcome is unknown. */
+                    /** @description How many more there are that are left out because their outcome is unknown, or because they are ended tries of an action tag. */
                     left_out: number;
                     /** @description What left and left_out count, by tool and reason. */
                     counts: {
