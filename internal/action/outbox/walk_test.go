@@ -191,7 +191,7 @@ func (w *walk) replayOne(rt *rapid.T) {
 	case err != nil && (p.where != "letter" || !errors.Is(err, fault.Conflict)):
 		rt.Fatalf("Replay = %v, the model %+v", err, p)
 	case may:
-		*p = place{effect: p.effect, where: "queued", status: envelope.StatusPending, fence: p.fence, attempts: p.attempts, rows: p.rows}
+		*p = place{effect: p.effect, where: "queued", status: envelope.StatusPending, fence: p.fence, attempts: p.attempts, rows: p.rows, lost: p.unknown}
 		w.Hasten(id)
 	}
 }
