@@ -63,12 +63,14 @@ func compose(fields []*field) (line string, complete bool) {
 	var parts []string
 	left, omitted := MaxLength-len(" · +500 more"), 0
 	for _, f := range ordered {
-		if f.role == roleCurrency {
-			continue // beside its amount
+		if f.role == roleCurrency && f.besideAmount(fields) {
+			continue
 		}
 		part := f.label(fields) + " " + f.shown(f.role >= roleObject)
 		if f.role == roleAmount {
-			part += currencyOf(f, fields)
+			if c := currencyOf(f, fields); c != nil {
+				part += " " + c.shown(false)
+			}
 		}
 		if size := utf8.RuneCountInString(part) + len(" · "); size <= left {
 			left -= size
@@ -86,23 +88,27 @@ func compose(fields []*field) (line string, complete bool) {
 	return strings.Join(parts, " · "), true
 }
 
-// currencyOf returns the currency of an amount, with a space before it: the currency in the
-// same object, or the only one of the call.
-func currencyOf(amount *field, fields []*field) string {
+// currencyOf returns the currency of an amount: the one in the same object, or the only one
+// of the call; nil if there is none.
+func currencyOf(amount *field, fields []*field) *field {
 	var found []*field
 	for _, f := range fields {
 		if f.role == roleCurrency {
 			if slices.Equal(f.path[:len(f.path)-1], amount.path[:len(amount.path)-1]) {
-				found = []*field{f}
-				break
+				return f
 			}
 			found = append(found, f)
 		}
 	}
 	if len(found) != 1 {
-		return ""
+		return nil
 	}
-	return " " + found[0].shown(false)
+	return found[0]
+}
+
+// besideAmount reports whether the field is the currency of an amount.
+func (f *field) besideAmount(fields []*field) bool {
+	return slices.ContainsFunc(fields, func(amount *field) bool { return amount.role == roleAmount && currencyOf(amount, fields) == f })
 }
 
 // names returns the names of the arguments, with the number of values where there are several.
@@ -129,14 +135,25 @@ func names(fields []*field, whole bool) string {
 	return b.String()
 }
 
+// identifier matches the name of a member that is no value itself.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
 // label returns the name of the field, with the one above it where another field has the
-// same name.
+// same name, and with all above it where a name is a value, such as an address.
 func (f *field) label(fields []*field) string {
-	name := f.path[len(f.path)-1]
-	if len(f.path) > 1 && slices.ContainsFunc(fields, func(other *field) bool { return other != f && other.path[len(other.path)-1] == name }) {
-		return quote(f.path[len(f.path)-2]) + "." + quote(name)
+	first := len(f.path) - 1
+	name := f.path[first]
+	if first > 0 && slices.ContainsFunc(fields, func(other *field) bool { return other != f && other.path[len(other.path)-1] == name }) {
+		first--
 	}
-	return quote(name)
+	if slices.ContainsFunc(f.path, func(name string) bool { return !identifier.MatchString(name) }) {
+		first = 0
+	}
+	names := make([]string, 0, len(f.path))
+	for _, name := range f.path[first:] {
+		names = append(names, quote(name))
+	}
+	return strings.Join(names, ".")
 }
 
 // shown returns the values of the field.

@@ -21,11 +21,13 @@ func TestOf(t *testing.T) {
 		`{"note":"”· amount 5"}`:                                                                       "note “\"· amount 5”",
 		"{\"note\":\"a\u202eb\"}":                                                                      "note “a\\u{202E}b”",
 		`{"a":{"city":"Rome"},"b":{"city":"Bern"}}`:                                                    "a.city Rome · b.city Bern",
-		`{"tags":[],"dry":true,"none":null}`:                                                           "tags (none) · dry true",
-		`[1]`:                                                                                          "arguments 1",
-		`"hello"`:                                                                                      "arguments hello",
-		`{"a":1`:                                                                                       "arguments: a, and others",
-		`{"to":""}`:                                                                                    "to “”",
+		`{"tags":[],"dry":true,"none":null}`:                                                           "tags (none) · dry true · none null",
+		`{"to":{"ana@example.org":{},"bob@example.org":{"amount":5}}}`:                                 "to.ana@example.org (none) · to.bob@example.org.amount 5",
+		`{"price":1,"cost":2,"a":{"currency":"EUR"},"b":{"currency":"JPY"}}`:                           "price 1 · cost 2 · a.currency EUR · b.currency JPY",
+		`[1]`:       "arguments 1",
+		`"hello"`:   "arguments hello",
+		`{"a":1`:    "arguments: a, and others",
+		`{"to":""}`: "to “”",
 	} {
 		if got := headline.Of(json.RawMessage(args), nil); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", args, got, want)

@@ -41,7 +41,7 @@ func (r *reader) value(path, place []string) error {
 	case bool:
 		return r.add(path, place, strconv.FormatBool(token), false)
 	}
-	return nil // null
+	return r.add(path, place, "null", false)
 }
 
 // list reads the elements of a list. An empty one is a field without values.
@@ -60,8 +60,13 @@ func (r *reader) list(path, place []string) error {
 	return err
 }
 
-// object reads the members of an object.
+// object reads the members of an object. An empty one is a field without values.
 func (r *reader) object(path, place []string) error {
+	if len(path) > 0 && !r.dec.More() {
+		if _, err := r.field(path, place); err != nil {
+			return err
+		}
+	}
 	for r.dec.More() {
 		token, err := r.dec.Token()
 		if err != nil {

@@ -14,12 +14,12 @@ const (
 	roleUnknown role = iota
 	roleRecipient
 	roleAmount
+	roleCurrency
 	roleFrom
 	roleInto
 	roleObject
 	roleTitle
 	roleOther
-	roleCurrency
 )
 
 // Words of names, by the role that they give to an argument.
@@ -48,6 +48,9 @@ func roleOf(f *field, fields []*field) role {
 	if f.role != roleUnknown {
 		return f.role
 	}
+	if slices.ContainsFunc(f.path, func(name string) bool { return !identifier.MatchString(name) }) {
+		return roleRecipient // a name that is a value, such as an address
+	}
 	words := split(f.path[len(f.path)-1])
 	if len(words) == 0 {
 		return roleOther
@@ -62,7 +65,7 @@ func roleOf(f *field, fields []*field) role {
 	switch {
 	case has(boundWords, first):
 		return roleOther
-	case subject == "currency" || slices.Equal(words, []string{"currency", "code"}):
+	case (subject == "currency" || slices.Equal(words, []string{"currency", "code"})) && f.scalar():
 		return roleCurrency
 	case first == "head" && f.with("base", fields), first == "merge" && has(keyWords, last):
 		return roleFrom

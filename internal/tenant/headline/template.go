@@ -81,15 +81,13 @@ func Suggest(inputSchema json.RawMessage, recipients []contact.Pattern) string {
 	slices.SortStableFunc(fields, func(a, b *field) int { return int(a.role) - int(b.role) })
 	var parts []string
 	for _, f := range fields {
-		if f.role > roleObject {
+		if f.role > roleObject || f.role == roleCurrency && f.besideAmount(fields) {
 			continue
 		}
 		part := fmt.Sprintf("%s {%s}", f.label(fields), strings.TrimSuffix(f.pattern, "/*"))
 		if f.role == roleAmount {
-			for _, c := range fields {
-				if c.role == roleCurrency && slices.Equal(c.path[:len(c.path)-1], f.path[:len(f.path)-1]) {
-					part += fmt.Sprintf(" {%s}", c.pattern)
-				}
+			if c := currencyOf(f, fields); c != nil {
+				part += fmt.Sprintf(" {%s}", c.pattern)
 			}
 		}
 		parts = append(parts, part)
