@@ -7,10 +7,10 @@ usage() {
 usage: scripts/servers.sh      install the servers that are missing
        scripts/servers.sh -h   this text
 
-Tests of mail run against Dovecot 2.3, those of calendars and address books
-against Radicale 3. The tests start them on a free port, with data in a
-temporary folder. This script installs the packages dovecot-imapd and
-python3-radicale where it is root and has apt-get. Elsewhere it says what to do,
+Tests of mail run against Dovecot 2.3 and aiosmtpd, those of calendars and
+address books against Radicale 3. The tests start them on a free port, with data
+in a temporary folder. This script installs the packages dovecot-imapd,
+python3-aiosmtpd and python3-radicale where it is root and has apt-get. Elsewhere it says what to do,
 and the tests that need a missing server are skipped. It never fails.
 USAGE
 }
@@ -20,6 +20,7 @@ say() { printf 'servers.sh: %s\n' "$*" >&2; }
 # missing prints the packages of the servers that are not installed.
 missing() {
 	command -v dovecot >/dev/null || [[ -x /usr/sbin/dovecot ]] || echo dovecot-imapd
+	/usr/bin/python3 -c "import aiosmtpd" 2>/dev/null || echo python3-aiosmtpd
 	/usr/bin/python3 -c "import radicale" 2>/dev/null || echo python3-radicale
 }
 
@@ -41,7 +42,7 @@ main() {
 		return
 	fi
 	if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-		say "tests are skipped: install Dovecot 2.3 with IMAP and Radicale 3 (Debian and Ubuntu: apt-get install ${packages[*]})"
+		say "tests are skipped: install Dovecot 2.3 with IMAP, aiosmtpd and Radicale 3 (Debian and Ubuntu: apt-get install ${packages[*]})"
 		return
 	fi
 	say "installing packages of the system: ${packages[*]}"

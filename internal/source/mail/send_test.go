@@ -292,7 +292,7 @@ func newAiosmtpd(t *testing.T) (at *net.TCPAddr, dir string) {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if err := exec.CommandContext(t.Context(), python, "-c", "import aiosmtpd").Run(); err != nil {
-		t.Skip("no aiosmtpd is installed: apt-get install python3-aiosmtpd")
+		t.Skip("no aiosmtpd is installed: scripts/servers.sh installs it")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
