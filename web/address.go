@@ -15,7 +15,7 @@ func (b Base) at(path string) string {
 	return string(b) + path
 }
 
-// Actions is what an action's id is appended to for the page that shows it.
+// Actions is the address of the page that shows an action, without the action's id.
 func (b Base) Actions() string { return b.at("/actions/") }
 
 // LoginCode is the page that logs a browser in with a login code. The code is in

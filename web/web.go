@@ -29,7 +29,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// permissions switches off what the page never asks a browser for.
+// permissions switches off the features of a browser that the page never uses.
 const permissions = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), hid=(), " +
 	"identity-credentials-get=(), magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()"
 

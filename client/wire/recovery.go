@@ -54,7 +54,7 @@ type Recovery struct {
 	ETag string `json:"etag"`
 }
 
-// RecoveryClass is what a recovery finds of a class of actions.
+// RecoveryClass is the finding of a recovery about a class of actions.
 type RecoveryClass struct {
 	Effect envelope.Effect `json:"effect"`
 	// Unknown counts the actions that become unknown, and Reconcilable those of them whose

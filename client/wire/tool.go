@@ -211,7 +211,7 @@ type BegunSourceLogin struct {
 	State  string `json:"state"`
 	Issuer string `json:"issuer"`
 	URL    string `json:"url"`
-	// UserCode is what the person enters there; nil for a login in a browser.
+	// UserCode is the code that the person enters there; nil for a login in a browser.
 	UserCode        *string   `json:"user_code"`
 	IntervalSeconds float64   `json:"interval_seconds"`
 	ExpiresAt       time.Time `json:"expires_at"`

@@ -95,7 +95,7 @@ func argumentLister(cmd *cobra.Command, placeholder string) lister {
 }
 
 // plain matches the words that are offered. Names come from sources, and a
-// shell inserts what is chosen as it is: no word is a flag, or has a character
+// shell inserts the chosen word as it is: no word is a flag, or has a character
 // with a meaning to a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 

@@ -40,7 +40,7 @@ type Tail [4]byte
 // TailOf returns the tail of an id.
 func TailOf(id [16]byte) Tail { return Tail(id[12:]) }
 
-// Notice is what a commit did to a tenant's actions.
+// Notice is the change of a commit to a tenant's actions.
 type Notice struct {
 	Tenant string
 	// Changed reports whether actions that were accepted earlier changed.
@@ -78,7 +78,7 @@ func (n *Notice) String() string {
 	return string(text)
 }
 
-// Notices returns the notices of a payload. It ignores what it does not know.
+// Notices returns the notices of a payload. It ignores unknown ones.
 func Notices(payload string) []Notice {
 	var all []Notice
 	for text := range strings.SplitSeq(payload, ",") {
@@ -113,7 +113,7 @@ func Announce(tx pgx.Tx, notice Notice) {
 
 // notices belong to a connection of a pool that Open returned.
 type notices struct {
-	// pending is what the current transaction announced.
+	// pending are the announcements of the current transaction.
 	pending []Notice
 	sender  *noticeSender
 	// unreplicated counts the commits that stopped waiting for a standby.

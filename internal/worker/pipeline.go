@@ -52,7 +52,7 @@ type PipelineConfig struct {
 	ApprovalWait time.Duration
 	// Retry is the default retry policy.
 	Retry outbox.Retry
-	// Guard compares the database with what the process committed; nil for one without
+	// Guard compares the database with the commits of the process; nil for one without
 	// a memory outside the process.
 	Guard *fence.Guard
 	// Backlog is called, at most every BacklogPoll, while more is due than this

@@ -156,7 +156,7 @@ type result struct {
 	lost bool
 }
 
-// decide compares what a worker remembers with the fence and with its commits that
+// decide compares the memory of a worker with the fence and with its commits that
 // are there. wanted is the database that the worker is for; zero for any.
 func decide(m memory, s Status, there map[int16]int64, wanted uuid.UUID) result {
 	if wanted != uuid.Nil && wanted != s.Database {

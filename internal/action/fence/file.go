@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// readFile returns what the last process remembered that wrote a state file; nothing if
+// readFile returns the memory of the last process that wrote a state file; nothing if
 // there is no file.
 func readFile(name string) (m memory, err error) {
 	text, err := os.ReadFile(name)

@@ -57,7 +57,7 @@ type Guard struct {
 	// The rest belongs to the goroutine that checks.
 	database uuid.UUID
 	// seen is when the process was recorded last, by the database's clock, shown the last reason that was logged, and
-	// written what the state file holds.
+	// written the content of the state file.
 	seen  time.Time
 	shown string
 	// told is the database to which the process reported its calls, and done the one to
@@ -66,8 +66,8 @@ type Guard struct {
 	told, done uuid.UUID
 	lacks      bool
 	written    memory
-	// compared is what the notes of all processes were compared with; noted is when this
-	// process wrote its own, and notedCommits what it has.
+	// compared is the server that the notes of all processes were compared with; noted is when this
+	// process wrote its own, and notedCommits the commits in it.
 	compared     server
 	noted        time.Time
 	notedCommits map[int16]int64
@@ -340,7 +340,7 @@ func (g *Guard) save(m memory) error {
 // missingNone reports whether a memory has no commit that another one lacks.
 func missingNone(m, other memory) bool { return m.missing(other.Commits) == "" }
 
-// end records that the process has ended, and what it remembers. It compares first, since
+// end records that the process has ended, and its memory. It compares first, since
 // the server may have changed just before: a process that ended is not waited for.
 func (g *Guard) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)

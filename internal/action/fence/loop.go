@@ -59,7 +59,7 @@ func (g *Guard) remember() memory {
 	return m
 }
 
-// forget drops what is remembered of a database that was recovered since.
+// forget drops the memory of a database that was recovered since.
 func (g *Guard) forget() {
 	g.loops.mu.Lock()
 	defer g.loops.mu.Unlock()

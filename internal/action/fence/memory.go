@@ -33,7 +33,7 @@ const (
 	mostNotes = 100
 )
 
-// note is what a process remembered at a time.
+// note is the memory of a process at a time.
 type note struct {
 	memory
 	Name  string        `json:"name"`

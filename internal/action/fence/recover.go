@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// Plan is what a recovery finds and does.
+// Plan holds the findings and the changes of a recovery.
 type Plan struct {
 	wire.Recovery
 

@@ -239,7 +239,7 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) 
 // Settle writes the outcomes of claimed envelopes: the outbox row, the row of the
 // execution log and, where one is needed, the dead letter, all or none. It returns
 // the leases that it settled; the other leases were lost, and nothing was written.
-// Settling is never held back: it is what a database that lost commits lacks.
+// Settling is never held back: a database that lost commits lacks it.
 func Settle(ctx context.Context, tx pgx.Tx, mark Mark, worker string, batch []Settlement) ([]Lease, error) {
 	var final, back []*Settlement
 	for i := range batch {

@@ -81,7 +81,7 @@ type undo struct {
 }
 
 // Undo takes back acts of triage in one transaction, and returns an answer for
-// each, in order: what was not sent is withdrawn, and for the rest the reversals
+// each, in order: an act that was not sent is withdrawn, and for the rest the reversals
 // are proposed and approved by the caller alone. Of several acts on one message
 // only the newest is taken back; the answer about the others is that they wait.
 // Repeating a request continues where the last one ended: existing reversals are
@@ -168,7 +168,7 @@ func (u *undo) readReversals(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// answer answers about one act, or notes what is to be done about it. refused is
+// answer answers about one act, or notes the change to make. refused is
 // the reason why it cannot be undone.
 func (u *undo) answer(ctx context.Context, tx pgx.Tx, i int, id envelope.ActionID) (refused, err error) {
 	c, known := u.calls[id]

@@ -23,7 +23,7 @@ const (
 	mailLater = "Mail: shown where the message is sent"
 )
 
-// mail is what a message in Slack shows of the message that an action is about.
+// mail is the part of an action's mail that a message in Slack shows.
 type mail struct{ sender, name, subject string }
 
 // text returns the sender and the subject on a line each, escaped and cut.

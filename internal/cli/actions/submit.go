@@ -151,7 +151,7 @@ func batchError(all []wire.BatchItem, refused int) error {
 	return nil
 }
 
-// maxBatchBytes bounds the bytes of one batch, below what the API takes.
+// maxBatchBytes bounds the bytes of one batch, below the API's bound.
 const maxBatchBytes = 16 << 20
 
 // nextBatch returns as many proposals as fit into one batch.
@@ -165,7 +165,7 @@ func nextBatch(proposals []json.RawMessage) []json.RawMessage {
 	return proposals
 }
 
-// maxInput bounds what is read of proposals, in bytes.
+// maxInput bounds the input that holds proposals, in bytes.
 const maxInput = 512 << 20
 
 // readProposals reads one proposal or many: an object, an array of them, an

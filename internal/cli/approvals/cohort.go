@@ -76,7 +76,7 @@ func (in *cohort) decide(ctx context.Context, a *command.App, c *client.Client, 
 	return showDecided(a, all)
 }
 
-// errorsAfter shows what was decided before a request failed, and returns its
+// errorsAfter shows the decisions before a request failed, and returns its
 // error.
 func errorsAfter(a *command.App, all []wire.Decided, err error) error {
 	if len(all) > 0 {

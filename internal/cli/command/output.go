@@ -221,7 +221,7 @@ func Line(text string) string {
 }
 
 // Safe returns a text in one line, with escapes in place of the characters that
-// do not show, reorder what is read or control the terminal.
+// do not show, reorder the text or control the terminal.
 func Safe(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(visible.Text(text))
 }

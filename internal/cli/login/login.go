@@ -102,7 +102,7 @@ func Begin(ctx context.Context, cfg Config) (Session, error) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = web.Shutdown(last) // what it was for has been said
+		_ = web.Shutdown(last) // the browser has its answer
 		<-served
 	}()
 	// An issuer gives offline access only to who was asked.

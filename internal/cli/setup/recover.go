@@ -123,7 +123,7 @@ func recoverDatabase(ctx context.Context, a *command.App, f recoverFlags, head *
 	return a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error { return do(ctx, tx, r) })
 }
 
-// describeRecovery describes what a recovery does, for people.
+// describeRecovery describes the changes of a recovery, for people.
 func describeRecovery(s recovered, f recoverFlags) string {
 	if s.State != string(fence.StateHeld) && !s.Applied {
 		return fmt.Sprintf("The database %s is %s, and needs no recovery.\n", s.Database, s.State)
@@ -186,7 +186,7 @@ func describeHead(h wire.RecoveryHead) string {
 	return fmt.Sprintf("The audit log has another checkpoint %d than the noted head: it is not of the same record.\n", h.Checkpoint)
 }
 
-// describeClasses describes what is known of the actions of each class.
+// describeClasses describes the findings about the actions of each class.
 func describeClasses(s recovered) string {
 	var b strings.Builder
 	for _, c := range s.Classes {

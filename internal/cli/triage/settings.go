@@ -196,7 +196,7 @@ func showCounts(a *command.App, p wire.TriagePreview) error {
 }
 
 // decisionText is a decision in short: informational L2: archive?, where a question
-// mark is after what a person approves.
+// mark follows an action that a person approves.
 func decisionText(d wire.TriagePreviewDecision) string {
 	acts := slices.Clone(d.Alone)
 	for _, action := range d.Asked {

@@ -121,7 +121,7 @@ func (c *comparison) compareTool(key policy.Key, was, is toolSettings) {
 		{"scopes", !containsAll(is.Scopes, was.Scopes)},
 		{"the drift or quarantine", was.Drifted && !is.Drifted || was.Moved && !is.Moved || was.Drift != catalog.DriftNone && is.Drift == catalog.DriftNone ||
 			was.Quarantined && !is.Quarantined || len(was.Accepted) == 0 && len(is.Accepted) > 0},
-		// People decide by what it shows first.
+		// People decide by the line that it shows first.
 		{"the headline", is.Described.Headline != was.Described.Headline},
 		// Reversals run under an automation of their own, which may have modes.
 		{"the reversal", is.Reversal != nil && !same(was.Reversal, is.Reversal)},

@@ -1,5 +1,5 @@
 // Package mail is the source of tools that change messages in mailboxes: labels,
-// flags, folders and drafts. It deletes no mail, and sends only what a person
+// flags, folders and drafts. It deletes no mail, and sends only mail that a person
 // approved.
 //
 // A call identifies a message by a digest of its content. A message with another

@@ -206,7 +206,7 @@ type Tokens struct {
 	Refresh string `json:"refresh,omitzero"`
 	// ExpiresAt is the end of Access; zero if the server did not name it.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// Scope is what the server granted.
+	// Scope holds the scopes that the server granted.
 	Scope string `json:"scope,omitzero"`
 }
 

@@ -124,7 +124,7 @@ func (c *Client) Register(ctx context.Context, s Server, redirect string, device
 
 // Device is a login without a browser: a person enters the code at an address.
 type Device struct {
-	// Code is the secret of the device, UserCode what the person enters.
+	// Code is the secret of the device, UserCode the code that the person enters.
 	Code      string        `json:"code"`
 	UserCode  string        `json:"user_code"`
 	URL       string        `json:"url"`

@@ -115,7 +115,7 @@ const (
 	KindDAV = "dav"
 )
 
-// OnLostLogin is what the calls of a source do while its login is lost.
+// OnLostLogin decides about the calls of a source while its login is lost.
 type OnLostLogin string
 
 // The values of OnLostLogin.

@@ -90,7 +90,7 @@ func (t *Tool) describe(d Description) {
 		t.SideEffects = t.inferSideEffects()
 	}
 	t.Reversal = cmp.Or(d.Reversal, t.Reversal)
-	t.headline, _ = headline.ParseTemplate(d.Headline) // an older rule may have accepted what is invalid now
+	t.headline, _ = headline.ParseTemplate(d.Headline) // an older rule may have accepted a template that is invalid now
 }
 
 // Headline returns one line about a call with the arguments: by the template of people,

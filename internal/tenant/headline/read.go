@@ -114,7 +114,7 @@ func (r *reader) field(path, place []string) (*field, error) {
 	return f, nil
 }
 
-// patternOf returns the JSON Pointer of a place, with * for what the path lacks: the
+// patternOf returns the JSON Pointer of a place, with * for the parts that the path lacks: the
 // indexes of lists.
 func patternOf(path, place []string) string {
 	var b strings.Builder

@@ -44,7 +44,7 @@ var ErrGrant = errors.New("the code or refresh token is not valid")
 // AgentScopes returns the scopes that a program needs at /mcp.
 func AgentScopes() []Scope { return []Scope{ActionsPropose, ActionsRead, CatalogRead} }
 
-// ProgramLogin is what a person consents to, besides the rights of the agent.
+// ProgramLogin is the login that a person consents to, besides the rights of the agent.
 type ProgramLogin struct {
 	// ClientID is the program's, and Program the name that it gives itself.
 	ClientID, Program string
@@ -106,7 +106,7 @@ func Consent(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, 
 	return code, made, insertProgramLogin(ctx, tx, tenant, made.Principal.Token, p, code.hash(), now.Add(ProgramCodeFor))
 }
 
-// Redemption is what a program sends with an authorization code.
+// Redemption is the request of a program with an authorization code.
 type Redemption struct{ Code, ClientID, RedirectURI, Resource, Verifier string }
 
 // RedeemProgramCode returns the secrets for an authorization code. The error is

@@ -1,4 +1,4 @@
-// Package limits owns the settings that limit what is sent, when, and how fast:
+// Package limits owns the settings that limit the calls, their times and their rate:
 // buckets, quiet hours, rights of employees, rules of operators about tools, and
 // a tenant's own settings. It checks them, stores them with an event of each
 // change, reads them, and compiles those of one tenant into a Set for lookups

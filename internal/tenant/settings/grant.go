@@ -84,7 +84,7 @@ func (g Grant) Check() error {
 // maxReason is the maximum length of a reason, in characters.
 const maxReason = 500
 
-// Wide reports whether the grant exceeds what an approver may grant: similar
+// Wide reports whether the grant exceeds the rights of an approver: similar
 // calls of one session, with at least one pinned argument.
 func (g Grant) Wide() bool {
 	pins, err := policy.ParsePins(g.Pins, g.Loose)

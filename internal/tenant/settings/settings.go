@@ -29,8 +29,8 @@ type Settings struct {
 
 	Tenant  envelope.TenantID
 	Version int64
-	// Limits are the tenant's settings that limit what is sent, when, and how
-	// fast.
+	// Limits are the tenant's settings that limit the calls, their times and
+	// their rate.
 	Limits *limits.Set
 
 	organisation policy.Rules

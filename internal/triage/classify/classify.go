@@ -68,7 +68,7 @@ type Prediction struct {
 	// something.
 	Request float64
 	// Unwanted is the probability that the message is spam or deceptive,
-	// Phishing that it is deceptive. Both may only lower what is allowed.
+	// Phishing that it is deceptive. Both may only lower the level.
 	Unwanted, Phishing float64
 	// Model is the digest of the weights.
 	Model string

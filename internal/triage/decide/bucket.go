@@ -37,7 +37,7 @@ func (s *state) group() group {
 }
 
 // lowerFlagged removes what could lead the owner to a flagged message. It runs
-// last and raises no confidence, so that a flag can only lower what is allowed.
+// last and raises no confidence, so that a flag can only lower the level.
 func (s *state) lowerFlagged() {
 	d := &s.decision
 	attention := s.may(signal.Attention)

@@ -124,5 +124,5 @@ func (r *Reader) date(ctx context.Context, s *server, e *entry) error {
 		r.kept[e.Location] = c
 		r.keptBytes += len(c.raw)
 	}
-	return nil // Read reports what is wrong with its content
+	return nil // Read reports the error in its content
 }

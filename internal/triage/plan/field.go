@@ -93,7 +93,7 @@ type guard struct {
 	accept func(tool Tool, f Field) error
 }
 
-// guards are the checks of fields. Each alone rejects what the others and Args
+// guards are the checks of fields. Each alone rejects fields that the others and Args
 // accept.
 func guards() []guard {
 	return []guard{{"place", checkPlace}, {"origin", checkOrigin}, {"label", checkLabel}}

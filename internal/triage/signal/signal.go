@@ -2,7 +2,7 @@
 // history of its sender. A rule that holds adds a symbol with an axis, a weight
 // and its evidence; other packages decide only by the sums of weights.
 //
-// The flags of a Result can only lower what is allowed: Restriction is a type
+// The flags of a Result can only lower the level: Restriction is a type
 // without an operation that raises.
 package signal
 

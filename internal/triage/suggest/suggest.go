@@ -250,7 +250,7 @@ func (c *count) isOwn(name string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(c.own)), func(address string) bool { return strings.HasSuffix(address, "@"+name) })
 }
 
-// isMachine reports whether nobody reads what is sent to an address.
+// isMachine reports whether nobody reads the mail to an address.
 func isMachine(address string) bool {
 	local, _, _ := strings.Cut(address, "@")
 	return slices.ContainsFunc([]string{"noreply", "no-reply", "donotreply", "mailer-daemon"}, func(word string) bool { return strings.Contains(local, word) })

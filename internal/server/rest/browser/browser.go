@@ -54,7 +54,7 @@ func ErrTwoCredentials() error {
 	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "send a token or a session, not both")
 }
 
-// Cipher encrypts what a browser or a program carries from one request to another,
+// Cipher encrypts the state that a browser or a program carries from one request to another,
 // maybe of another replica.
 func (b *Browser) Cipher() connection.Cipher { return b.cipher }
 
