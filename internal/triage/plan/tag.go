@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/span"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
@@ -115,8 +116,8 @@ func (t Try) value(m *message.Message, a tag.Argument) (Value, error) {
 		return line(Value{a.Span.Of(m.Text), Span, fmt.Sprintf("text/%d-%d", a.Span.From, a.Span.To)})
 	case tag.DateText:
 		text := a.Span.Of(m.Text)
-		dates := tag.Dates(text, m.Date, t.Zone)
-		if len(dates) != 1 || dates[0].Span != (tag.Span{From: 0, To: len(text)}) {
+		dates := span.Dates(text, m.Date, t.Zone)
+		if len(dates) != 1 || dates[0].Span != (span.Span{From: 0, To: len(text)}) {
 			break
 		}
 		return line(Value{dates[0].Text(), Span, fmt.Sprintf("text/%d-%d %s", a.Span.From, a.Span.To, text)})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/span"
 )
 
 // Part is the part of a message that an argument comes from.
@@ -28,7 +29,7 @@ const (
 type Argument struct {
 	Field Field
 	Part  Part
-	Span  Span
+	Span  span.Span
 }
 
 // Names of parameters by their meaning. A tool of another source may have any.
@@ -48,30 +49,30 @@ var (
 func Extract(m *message.Message, fields []Field, zone *time.Location) []Argument {
 	var all []Argument
 	person := slices.ContainsFunc(fields, func(f Field) bool { return slices.Contains(nameFields, f.Name) })
-	sign := signatureOf(m)
-	dates := Dates(m.Text, m.Date, zone)
+	sign := span.SignatureOf(m.Text, senderName(m))
+	dates := span.Dates(m.Text, m.Date, zone)
 	for _, f := range fields {
-		add := func(part Part, spans ...Span) {
+		add := func(part Part, spans ...span.Span) {
 			for _, s := range spans {
 				all = append(all, Argument{f, part, s})
 			}
 		}
 		switch {
 		case slices.Contains(nameFields, f.Name) && len(m.From) > 0 && m.From[0].Name != "":
-			add(SenderName, Span{})
+			add(SenderName, span.Span{})
 		case slices.Contains(emailFields, f.Name) && len(m.From) > 0:
-			add(SenderAddress, Span{})
+			add(SenderAddress, span.Span{})
 		case slices.Contains(phoneFields, f.Name) && f.List:
-			add(Text, sign.phones...)
+			add(Text, sign.Phones...)
 		case slices.Contains(phoneFields, f.Name):
-			add(Text, sign.phones[:min(1, len(sign.phones))]...)
-		case slices.Contains(companyFields, f.Name) && sign.company != (Span{}):
-			add(Text, sign.company)
-		case slices.Contains(titleFields, f.Name) && person && sign.title != (Span{}):
-			add(Text, sign.title)
+			add(Text, sign.Phones[:min(1, len(sign.Phones))]...)
+		case slices.Contains(companyFields, f.Name) && sign.Company != (span.Span{}):
+			add(Text, sign.Company)
+		case slices.Contains(titleFields, f.Name) && person && sign.Title != (span.Span{}):
+			add(Text, sign.Title)
 		case slices.Contains(titleFields, f.Name) && !person, slices.Contains(summaryFields, f.Name):
 			if m.Subject != "" {
-				add(Subject, Span{})
+				add(Subject, span.Span{})
 			}
 		case slices.Contains(startFields, f.Name) && len(dates) > 0:
 			add(DateText, dates[0].Span)
@@ -82,89 +83,23 @@ func Extract(m *message.Message, fields []Field, zone *time.Location) []Argument
 	return all
 }
 
+func senderName(m *message.Message) string {
+	if len(m.From) == 0 {
+		return ""
+	}
+	return m.From[0].Name
+}
+
 // rangeForm is the text between the two dates of a range.
 var rangeForm = regexp.MustCompile(`(?i)^\s*(-|–|—|to|until|till|bis|à|au)\s*$`)
 
 // endOf returns the span of the end: the second date of a range, or the first.
-func endOf(text string, dates []Date) Span {
+func endOf(text string, dates []span.Date) span.Span {
 	if len(dates) > 1 && rangeForm.MatchString(text[dates[0].Span.To:dates[1].Span.From]) &&
 		dates[0].WholeDay == dates[1].WholeDay && dates[1].At.After(dates[0].At) {
 		return dates[1].Span
 	}
 	return dates[0].Span
-}
-
-// signature holds the spans of a signature.
-type signature struct {
-	phones         []Span
-	title, company Span
-}
-
-// signatureLines bounds the lines of a signature.
-const signatureLines = 12
-
-var (
-	closingForm = regexp.MustCompile(`(?i)^\s*(-- ?|(kind |best |warm )?regards,?|best,?|cheers,?|thanks,?|sincerely,?|(mit )?(freundlichen|besten|viele[nr]?|liebe) grü(ß|ss)en?,?|cordialement,?)\s*$`)
-	quotedForm  = regexp.MustCompile(`(?i)^\s*>|^\s*(on .*wrote|am .* schrieb.*|le .* a écrit ?):\s*$|^-+ ?original message`)
-	// positionForm is a line such as "Jane Doe, CTO at NewCompany".
-	positionForm = regexp.MustCompile(`^\s*(?:(?P<name>[^,|]{2,60}?)\s*[,|]\s*)?(?P<title>[^,|@\d]{2,60}?)(?:\s+(?:at|bei|chez)\s+|\s*[|]\s*|,\s+)(?P<company>[^,|@]{2,60}?)\s*$`)
-)
-
-// signatureOf returns the signature of the sender: the lines after a closing, or from the sender's name on, at the end of their own text.
-func signatureOf(m *message.Message) (s signature) {
-	var lines []Span
-	for at := 0; at < len(m.Text); {
-		end := at + strings.IndexByte(m.Text[at:]+"\n", '\n')
-		line := Span{at, min(end, len(m.Text))}
-		at = end + 1
-		if quotedForm.MatchString(line.Of(m.Text)) {
-			break
-		}
-		if strings.TrimSpace(line.Of(m.Text)) != "" {
-			lines = append(lines, line)
-		}
-	}
-	name := ""
-	if len(m.From) > 0 {
-		name = m.From[0].Name
-	}
-	lines = lines[max(0, len(lines)-signatureLines):]
-	begin := slices.IndexFunc(lines, func(l Span) bool {
-		text := strings.TrimSpace(l.Of(m.Text))
-		return closingForm.MatchString(text) || name != "" && strings.HasPrefix(text, name)
-	})
-	if begin < 0 {
-		return s
-	}
-	for _, l := range lines[begin:] {
-		text := l.Of(m.Text)
-		for _, p := range Phones(text) {
-			s.phones = append(s.phones, Span{l.From + p.From, l.From + p.To})
-		}
-		s.position(m.Text, l, name)
-	}
-	s.phones = s.phones[:min(len(s.phones), 3)]
-	return s
-}
-
-// position takes the title and the organization of a line, unless an earlier one
-// named them.
-func (s *signature) position(text string, line Span, name string) {
-	match := positionForm.FindStringSubmatchIndex(line.Of(text))
-	if match == nil || s.title != (Span{}) {
-		return
-	}
-	group := func(i int) Span {
-		if match[2*i] < 0 {
-			return Span{}
-		}
-		return Span{line.From + match[2*i], line.From + match[2*i+1]}
-	}
-	first, title, company := group(1), group(2), group(3)
-	if first != (Span{}) && !strings.EqualFold(strings.TrimSpace(first.Of(text)), name) || strings.EqualFold(title.Of(text), name) {
-		return
-	}
-	s.title, s.company = title, company
 }
 
 // Literal returns the arguments in the answer of a model that stand in the message
@@ -193,21 +128,21 @@ func literal(m *message.Message, f Field, text string, zone *time.Location) (Arg
 	date := slices.Contains(startFields, f.Name) || slices.Contains(endFields, f.Name)
 	switch {
 	case date && at >= 0:
-		dates := Dates(text, m.Date, zone)
+		dates := span.Dates(text, m.Date, zone)
 		if len(dates) == 0 {
 			return Argument{}, false
 		}
-		return Argument{f, DateText, Span{at + dates[0].Span.From, at + dates[0].Span.To}}, true
+		return Argument{f, DateText, span.Span{From: at + dates[0].Span.From, To: at + dates[0].Span.To}}, true
 	case date:
 		return Argument{}, false
 	case len(m.From) > 0 && text == m.From[0].Name:
-		return Argument{f, SenderName, Span{}}, true
+		return Argument{f, SenderName, span.Span{}}, true
 	case len(m.From) > 0 && strings.EqualFold(text, m.From[0].Addr):
-		return Argument{f, SenderAddress, Span{}}, true
+		return Argument{f, SenderAddress, span.Span{}}, true
 	case text == m.Subject:
-		return Argument{f, Subject, Span{}}, true
+		return Argument{f, Subject, span.Span{}}, true
 	case at >= 0 && !strings.ContainsAny(text, "\r\n"):
-		return Argument{f, Text, Span{at, at + len(text)}}, true
+		return Argument{f, Text, span.Span{From: at, To: at + len(text)}}, true
 	}
 	return Argument{}, false
 }

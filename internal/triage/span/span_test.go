@@ -1,4 +1,4 @@
-package tag_test
+package span_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/countersign-dev/countersign/internal/triage/tag"
+	"github.com/countersign-dev/countersign/internal/triage/span"
 )
 
 var sent = time.Date(2025, 1, 20, 9, 0, 0, 0, time.UTC)
@@ -30,7 +30,7 @@ func TestDates(t *testing.T) {
 		"tomorrow, next week, soon":                          nil,
 	} {
 		var got []string
-		for _, d := range tag.Dates(text, sent, time.UTC) {
+		for _, d := range span.Dates(text, sent, time.UTC) {
 			got = append(got, d.Span.Of(text)+" = "+d.Text())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -43,7 +43,7 @@ func TestDatesInAZone(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("", 2*60*60)
 
-	got := tag.Dates("May 5 at 10:00", sent, zone)
+	got := span.Dates("May 5 at 10:00", sent, zone)
 
 	if len(got) != 1 || got[0].Text() != "2025-05-05T10:00:00+02:00" {
 		t.Errorf("Dates() = %v", got)
@@ -59,7 +59,7 @@ func TestPhones(t *testing.T) {
 		"+12 34":                                   nil,
 	} {
 		var got []string
-		for _, s := range tag.Phones(text) {
+		for _, s := range span.Phones(text) {
 			got = append(got, s.Of(text))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -74,13 +74,13 @@ func FuzzSpans(f *testing.F) {
 	f.Add("due by February 15, 2025, 14:00; call +49 30 1234567")
 	f.Add("3. März 10.02.2025 1er août")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, d := range tag.Dates(text, sent, time.UTC) {
+		for _, d := range span.Dates(text, sent, time.UTC) {
 			part := d.Span.Of(text)
-			if again := tag.Dates(part, sent, time.UTC); part == "" || len(again) != 1 || again[0].Text() != d.Text() {
+			if again := span.Dates(part, sent, time.UTC); part == "" || len(again) != 1 || again[0].Text() != d.Text() {
 				t.Errorf("Dates(%q) = %q at %v, and %v by itself", text, d.Text(), d.Span, again)
 			}
 		}
-		for _, s := range tag.Phones(text) {
+		for _, s := range span.Phones(text) {
 			if s.Of(text) == "" {
 				t.Errorf("Phones(%q) = %v", text, s)
 			}

@@ -1,4 +1,6 @@
-package tag
+// Package span finds dates, telephone numbers and signatures in a text, with
+// their places. It is pure.
+package span
 
 import (
 	"regexp"
