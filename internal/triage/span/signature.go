@@ -26,10 +26,10 @@ var (
 // the sender's name on, at the end of the sender's own text.
 func SignatureOf(text, name string) (s Signature) {
 	var lines []Span
-	for at := 0; at < len(text); {
-		end := at + strings.IndexByte(text[at:]+"\n", '\n')
-		line := Span{at, min(end, len(text))}
-		at = end + 1
+	at := 0
+	for l := range strings.Lines(text) {
+		line := Span{at, at + len(strings.TrimSuffix(l, "\n"))}
+		at += len(l)
 		if quotedForm.MatchString(line.Of(text)) {
 			break
 		}

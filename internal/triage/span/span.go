@@ -52,7 +52,7 @@ var months = []struct {
 
 const (
 	monthName = `(?:jan(?:uary|uar|vier)?|jänner|feb(?:ruary|ruar)?|février|mar(?:ch|s)?|märz|apr(?:il)?|avril|may|mai|june?|juni|juin|july?|juli|juillet|aug(?:ust)?|août|sep(?:t|tember|tembre)?|o[ck]t(?:ober|obre)?|nov(?:ember|embre)?|de[cz](?:ember)?|décembre)`
-	clock     = `(?:(?:,|\s+at|\s+um|\s+à|T)?\s*(\d{1,2})(?:[:.h](\d{2})(?::\d{2})?)\s*(am|pm|uhr)?|(?:,|\s+at)?\s+(\d{1,2})\s*(am|pm))`
+	clock     = `(?:(?:,|\s+at|\s+um|\s+à|T)?[ \t]*(\d{1,2})(?:[:.h](\d{2})(?::\d{2})?)[ \t]*(am|pm|uhr)?\b|(?:,|\s+at)?[ \t]+(\d{1,2})[ \t]*(am|pm)\b)`
 )
 
 // dateForms are the forms of dates: year, month and day by the names of their
@@ -68,11 +68,20 @@ var dateForms = []*regexp.Regexp{
 // next one after the mail was sent; zone is that of times without one.
 func Dates(text string, sent time.Time, zone *time.Location) []Date {
 	var all []Date
+	// next holds the next date of every form, so that no form reads a part of the
+	// text twice.
+	next := make([]Date, len(dateForms))
 	for at := 0; at < len(text); {
 		first := Date{Span: Span{From: len(text)}}
-		for _, form := range dateForms {
-			if d, ok := findDate(form, text, at, sent, zone); ok && d.Span.From < first.Span.From {
-				first = d
+		for i, form := range dateForms {
+			if n := &next[i]; n.At.IsZero() && n.Span.From < len(text) || n.Span.From < at {
+				var ok bool
+				if *n, ok = findDate(form, text, at, sent, zone); !ok {
+					n.Span.From = len(text)
+				}
+			}
+			if !next[i].At.IsZero() && next[i].Span.From < first.Span.From {
+				first = next[i]
 			}
 		}
 		if first.At.IsZero() {
@@ -98,12 +107,27 @@ func findDate(form *regexp.Regexp, text string, at int, sent time.Time, zone *ti
 		}
 		if d, ok := parseDate(group, sent, zone); ok {
 			d.Span = Span{at + m[0], at + m[1]}
+			if clock := form.SubexpIndex("clock"); !d.WholeDay && continues(text[at+m[1]:]) {
+				// The time is the beginning of another date.
+				d, _ = parseDate(func(name string) string {
+					if name == "clock" {
+						return ""
+					}
+					return group(name)
+				}, sent, zone)
+				d.Span = Span{at + m[0], at + m[2*clock]}
+			}
 			d.Span.To = d.Span.From + len(strings.TrimRight(d.Span.Of(text), " ,\n\t"))
 			return d, true
 		}
 		at += m[1]
 	}
 	return Date{}, false
+}
+
+// continues reports whether a number goes on behind a match.
+func continues(after string) bool {
+	return len(after) > 1 && strings.ContainsRune("./-", rune(after[0])) && after[1] >= '0' && after[1] <= '9'
 }
 
 // parseDate returns the date of the groups of a form.

@@ -1,6 +1,7 @@
 package span_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func TestDates(t *testing.T) {
 		"at 25:00 on 2025-02-15 25:00":                       nil,
 		"you may 5 times, version 1.2.2025x, call 555":       {"may 5 = 2025-05-05"},
 		"invoice 20250215, 1/2 and 12/13, marching 5 people": nil,
+		"15.02.2025 15.03.2025, 16.04.2025\n10.30 Uhr":       {"15.02.2025 = 2025-02-15", "15.03.2025 = 2025-03-15", "16.04.2025 = 2025-04-16"},
 		"tomorrow, next week, soon":                          nil,
 	} {
 		var got []string
@@ -65,6 +67,20 @@ func TestPhones(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Phones(%q) (-want +got):\n%s", text, diff)
 		}
+	}
+}
+
+// TestLongTexts reads texts of one form of dates, which takes minutes in quadratic
+// time.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	for _, one := range []string{"2025-02-15 ", "15.02.2025\n", "May 5 ", "5 May x\n"} {
+		text := strings.Repeat(one, n)
+		if got := span.Dates(text, sent, time.UTC); len(got) != n {
+			t.Errorf("Dates(%q, repeated) = %d dates, want %d", one, len(got), n)
+		}
+		span.SignatureOf(text, "A")
 	}
 }
 
