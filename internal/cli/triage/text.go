@@ -33,20 +33,25 @@ func text(a *command.App, use, kind string, note *string) *cobra.Command {
 		if note != nil {
 			in.Note = *note
 		}
-		asked, err := c.AskTriageText(ctx, id, in)
-		if err == nil && wait > 0 {
-			asked, err = awaitText(ctx, c, id, asked, wait)
-		}
-		if err := command.Show(a, showText)(asked, err); err != nil {
-			return err
-		}
-		if asked.State == "failed" {
-			return fmt.Errorf("no text was written: %s", command.Safe(asked.Problem))
-		}
-		return nil
+		return askText(ctx, a, c, id, in, wait)
 	})
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "maximum `duration` to wait; 0 does not wait")
 	return cmd
+}
+
+// askText asks for a text about a message and waits for it, for a while at most.
+func askText(ctx context.Context, a *command.App, c *client.Client, id uuid.UUID, in wire.TriageTextInput, wait time.Duration) error {
+	asked, err := c.AskTriageText(ctx, id, in)
+	if err == nil && wait > 0 {
+		asked, err = awaitText(ctx, c, id, asked, wait)
+	}
+	if err := command.Show(a, showText)(asked, err); err != nil {
+		return err
+	}
+	if asked.State == "failed" {
+		return fmt.Errorf("no text was written: %s", command.Safe(asked.Problem))
+	}
+	return nil
 }
 
 // awaitText waits until a text has ended, for a while at most.

@@ -15,6 +15,8 @@ type Config struct {
 	Servers map[string]ServerConfig
 	// Tiers are keyed by the names of Tiers. A missing tier has no model.
 	Tiers map[string]TierConfig
+	// Dictation is the model that transcribes recordings.
+	Dictation DictationConfig
 	// Calibrations is the path of a file of calibrations for the caller, or "".
 	Calibrations string
 }

@@ -26,6 +26,8 @@ func fileSettings() [][]string {
 		{"`tiers.TIER.model`", "required", "the server's name of the model"},
 		{"`tiers.TIER.context`", "512 to 1048576 tokens; the server's size, or 4096", "the size of the context, for question and answer together; the same for all tiers with one model"},
 		{"`tiers.TIER.pack`", "1 to 8; 8", "the largest number of messages in one question; `t3` always has one"},
+		{"`dictation.server`", "required", "a name under `servers`, which has `/v1/audio/transcriptions`"},
+		{"`dictation.model`", "required", "the server's name of the model that transcribes recordings"},
 		{"`calibrations`", "a path; none", "the file of `countersign triage calibrate`"},
 	}
 }
@@ -45,11 +47,12 @@ func TestTableHasEverySettingOfTheFile(t *testing.T) {
 		at := strings.LastIndexByte(path, '.') + 1
 		documented[path[:at]] = append(documented[path[:at]], path[at:])
 	}
-	documented[""] = append(documented[""], "servers", "tiers")
+	documented[""] = append(documented[""], "servers", "tiers", "dictation")
 	for prefix, text := range map[string]string{
 		"":              "unknown: 1",
 		"servers.NAME.": "servers: {here: {unknown: 1}}",
 		"tiers.TIER.":   "tiers: {t1: {unknown: 1}}",
+		"dictation.":    "dictation: {unknown: 1}",
 	} {
 		_, err := model.Parse([]byte(text))
 		if err == nil {

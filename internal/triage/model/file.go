@@ -67,7 +67,7 @@ func Parse(text []byte) (Config, error) {
 	}
 	p := parser{}
 	c := Config{Servers: make(map[string]ServerConfig), Tiers: make(map[string]TierConfig)}
-	top := p.members(place{root.Content[0], ""}, "servers", "tiers", "calibrations")
+	top := p.members(place{root.Content[0], ""}, "servers", "tiers", "dictation", "calibrations")
 	c.Calibrations = p.text(top["calibrations"])
 	p.each(top["servers"], func(name string, at place) {
 		if !nameForm.MatchString(name) {
@@ -86,6 +86,9 @@ func Parse(text []byte) (Config, error) {
 		c.Tiers[name] = p.tier(at, c)
 	})
 	p.oneContext(top["tiers"], c)
+	if at := top["dictation"]; at.node != nil {
+		c.Dictation = p.dictation(at, c)
+	}
 	if len(p.problems) > 0 {
 		return Config{}, errors.Join(p.problems...)
 	}
@@ -145,17 +148,26 @@ func private(network netip.Prefix) bool {
 
 func (p *parser) tier(at place, c Config) TierConfig {
 	m := p.members(at, "server", "model", "context", "pack")
-	t := TierConfig{
-		Server: p.text(m["server"]), Model: p.text(m["model"]),
-		Context: p.number(m["context"], minContext, maxContext), Pack: p.number(m["pack"], 1, maxPack),
-	}
-	if _, ok := c.Servers[t.Server]; !ok {
+	t := TierConfig{Context: p.number(m["context"], minContext, maxContext), Pack: p.number(m["pack"], 1, maxPack)}
+	t.Server, t.Model = p.serverModel(at, m, c)
+	return t
+}
+
+func (p *parser) dictation(at place, c Config) (d DictationConfig) {
+	d.Server, d.Model = p.serverModel(at, p.members(at, "server", "model"), c)
+	return d
+}
+
+// serverModel returns the server and the model that members name.
+func (p *parser) serverModel(at place, m map[string]place, c Config) (server, model string) {
+	server, model = p.text(m["server"]), p.text(m["model"])
+	if _, ok := c.Servers[server]; !ok {
 		p.wrong(at, "server must be one of those under servers: %s", strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
 	}
-	if t.Model == "" || len(t.Model) > maxModel {
+	if model == "" || len(model) > maxModel {
 		p.wrong(at, "model must be the server's name of the model")
 	}
-	return t
+	return server, model
 }
 
 func join[T ~string](all []T) string {

@@ -25,6 +25,7 @@ tiers:
   t1:  {server: here, model: qwen3-0.6b}
   t2a: {server: gpu, model: "qwen3-4b", context: 8192, pack: 4}
   t2b: {server: gpu, model: qwen3-4b, context: 8192}
+dictation: {server: here, model: whisper-small}
 `
 
 func TestReadConfig(t *testing.T) {
@@ -50,6 +51,7 @@ func TestReadConfig(t *testing.T) {
 			"t2a": {Server: "gpu", Model: "qwen3-4b", Context: 8192, Pack: 4},
 			"t2b": {Server: "gpu", Model: "qwen3-4b", Context: 8192},
 		},
+		Dictation: model.DictationConfig{Server: "here", Model: "whisper-small"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)

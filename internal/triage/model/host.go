@@ -157,8 +157,13 @@ func (h *host) read(ctx context.Context, method, path string, body []byte, into 
 	return nil
 }
 
-// do makes one request. Its error is an *Error.
+// do makes one request with a JSON document. Its error is an *Error.
 func (h *host) do(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+	return h.send(ctx, method, path, "application/json", body)
+}
+
+// send makes one request. Its error is an *Error.
+func (h *host) send(ctx context.Context, method, path, contentType string, body []byte) (int, []byte, error) {
 	relative, err := url.Parse(path)
 	if err != nil {
 		return 0, nil, fail(Unavailable, "the address cannot be used")
@@ -167,7 +172,7 @@ func (h *host) do(ctx context.Context, method, path string, body []byte) (int, [
 	if err != nil {
 		return 0, nil, fail(Unavailable, "the address cannot be used")
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", contentType)
 	resp, err := h.client.Do(r)
 	if err != nil {
 		return 0, nil, connectionError(ctx, err)
