@@ -24,7 +24,9 @@ type Action struct {
 	Envelope envelope.Envelope `json:"envelope"`
 	Phase    envelope.Phase    `json:"phase"`
 	Effect   envelope.Effect   `json:"effect"`
-	Policy   PolicyDecision    `json:"policy"`
+	// Headline is one line about the arguments, where one action or a list is read.
+	Headline string         `json:"headline,omitzero"`
+	Policy   PolicyDecision `json:"policy"`
 	// Decision is nil if the action needs no approval.
 	Decision *Decision `json:"decision"`
 	// NextAttemptAt is the due time, while the action is scheduled.

@@ -21,7 +21,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/web"
@@ -317,11 +316,7 @@ func (st *step) headline(v *outbox.View) string {
 	if v == nil {
 		return ""
 	}
-	args := redact.JSON(v.Envelope.Args)
-	if t, ok := st.tools.Tool(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}); ok {
-		return t.Headline(args)
-	}
-	return headline.Of(args, nil)
+	return st.tools.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, redact.JSON(v.Envelope.Args))
 }
 
 // updateMessage updates a message that requests a decision: with the number of

@@ -168,6 +168,7 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"id", e.ActionID.String(),
 		"external id", e.ExternalID,
 		"tool", toolName(e.Tool),
+		"headline", command.Line(act.Headline),
 		"args", string(e.Args),
 		"mail", MailText(act.Mail),
 	}

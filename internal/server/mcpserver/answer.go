@@ -15,7 +15,9 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/headline"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -25,13 +27,15 @@ type report struct {
 	// Status is completed, pending, executing, denied, expired, undone,
 	// skipped, failed or unknown; or the problem of the call itself, such
 	// as limited.
-	Status    string             `json:"status"`
-	Action    *envelope.ActionID `json:"action_id,omitempty"`
-	Tool      string             `json:"tool,omitempty"`
-	Phase     envelope.Phase     `json:"phase,omitempty"`
-	Code      string             `json:"code,omitempty"`
-	Reason    string             `json:"reason,omitempty"`
-	DecidedBy envelope.Actor     `json:"decided_by,omitempty"`
+	Status string             `json:"status"`
+	Action *envelope.ActionID `json:"action_id,omitempty"`
+	Tool   string             `json:"tool,omitempty"`
+	// Headline is one line about the arguments of an action that has not ended.
+	Headline  string         `json:"headline,omitempty"`
+	Phase     envelope.Phase `json:"phase,omitempty"`
+	Code      string         `json:"code,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	DecidedBy envelope.Actor `json:"decided_by,omitempty"`
 	// Layers are the layers of policy that denied.
 	Layers  []policy.Step `json:"layers,omitempty"`
 	Waiting *wire.Waiting `json:"waiting,omitempty"`
@@ -128,7 +132,7 @@ func (ts *tokenServer) report(v outbox.View) report {
 			r.Code, r.Reason, r.Layers = "policy_denied", v.ModeSource, policy.Denying(v.Trace)
 		}
 	case "pending", "executing":
-		r.Waiting = v.Waiting()
+		r.Waiting, r.Headline = v.Waiting(), ts.headline(v)
 		if v.WaitsFor == outbox.WaitsApproval && v.ApprovalExpiresAt != nil {
 			r.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
 		}
@@ -138,6 +142,15 @@ func (ts *tokenServer) report(v outbox.View) report {
 		}
 	}
 	return r
+}
+
+// headline returns one line about the arguments of an action, by the cached catalog.
+func (ts *tokenServer) headline(v outbox.View) string {
+	args := access.ArgsOf(ts.by, v.Envelope.ExternalID, v.Envelope.Args)
+	if snap := ts.Catalog.Known(ts.by.Tenant); snap != nil {
+		return snap.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args)
+	}
+	return headline.Of(args, nil)
 }
 
 // statusOf returns the phase of an action, for agents: "pending" as long as the
@@ -157,7 +170,7 @@ func (r report) text() string {
 	case "completed":
 		fmt.Fprintf(&b, "Done: action %s.", id)
 	case "pending", "executing":
-		fmt.Fprintf(&b, "Not done yet: action %s %s. ", id, r.stateText())
+		fmt.Fprintf(&b, "Not done yet: action %s of %s (%s) %s. ", id, r.Tool, r.Headline, r.stateText())
 		if r.ExpiresAt != nil {
 			fmt.Fprintf(&b, "If nobody decides by %s, it is not done. ", r.ExpiresAt.Format(time.RFC3339))
 		}
@@ -208,12 +221,12 @@ func (r report) causeText() string {
 	return cmp.Or(r.Reason, r.Code, "no reason is on record")
 }
 
-// waitsText returns the reason for which an action waits, in a line.
-func waitsText(v outbox.View) string {
+// waitsText returns the reason for which an action waits, and its headline, in a line.
+func (ts *tokenServer) waitsText(v outbox.View) string {
 	if v.WaitsFor == "" {
-		return "being executed"
+		return "being executed: " + ts.headline(v)
 	}
-	return "waits for " + outbox.Explain(v.WaitsFor)
+	return "waits for " + outbox.Explain(v.WaitsFor) + ": " + ts.headline(v)
 }
 
 // newResult returns a result of this package's own.

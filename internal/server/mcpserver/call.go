@@ -257,7 +257,7 @@ func (ts *tokenServer) progressFunc(req *sdk.CallToolRequest, wait time.Duration
 		}
 		last = done
 		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: token, Progress: done, Total: wait.Seconds(), Message: waitsText(v),
+			ProgressToken: token, Progress: done, Total: wait.Seconds(), Message: ts.waitsText(v),
 		})
 	}
 }

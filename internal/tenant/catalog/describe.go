@@ -102,6 +102,14 @@ func (t *Tool) Headline(args json.RawMessage) string {
 	return headline.Of(headline.Ordered(args, t.InputSchema), t.Recipients)
 }
 
+// Headline returns one line about a call of a tool, which may be gone.
+func (c *Catalog) Headline(key policy.Key, args json.RawMessage) string {
+	if t, ok := c.Tool(key); ok {
+		return t.Headline(args)
+	}
+	return headline.Of(args, nil)
+}
+
 // SuggestedHeadline returns a template for the headline, from the tool's schema.
 func (t *Tool) SuggestedHeadline() string { return headline.Suggest(t.InputSchema, t.Recipients) }
 

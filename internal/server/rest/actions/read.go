@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Views reads actions of any session, by id. Actions that do not exist are left
@@ -47,6 +48,13 @@ func Show(c *request.Call, id envelope.ActionID) error {
 		}
 	}
 	c.SetETag(tag)
+	snap, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (*settings.Settings, error) {
+		return c.Catalog.Current(ctx, tx, c.By.Tenant)
+	})
+	if err != nil {
+		return err
+	}
+	shown.Headline = headlineOf(snap, shown)
 	one := []wire.Action{shown}
 	if err := addMail(c, one); err != nil {
 		return err
@@ -77,7 +85,11 @@ func List(c *request.Call) error {
 	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
 		return c.JSON(http.StatusOK, shown)
 	}
-	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.Page, error) {
+	var snap *settings.Settings
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (page outbox.Page, err error) {
+		if snap, err = c.Catalog.Current(ctx, tx, c.By.Tenant); err != nil {
+			return page, err
+		}
 		return outbox.List(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
@@ -86,6 +98,7 @@ func List(c *request.Call) error {
 	decoded := make(traces)
 	for _, v := range found.Items {
 		a := viewFor(c.By, v, decoded)
+		a.Headline = headlineOf(snap, a)
 		if c.Summary() {
 			a = Summary(a)
 		}

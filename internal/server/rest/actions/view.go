@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 func decisionFrom(v outbox.View) *wire.Decision {
@@ -81,6 +82,12 @@ func addMail(c *request.Call, rows []wire.Action) error {
 		return nil
 	}
 	return AddMail(c, rows, func(a *wire.Action) (envelope.ActionID, **wire.ActionMail) { return a.Envelope.ActionID, &a.Mail })
+}
+
+// headlineOf returns one line about the arguments that the caller sees.
+func headlineOf(snap *settings.Settings, a wire.Action) string {
+	tool := a.Envelope.Tool
+	return snap.Headline(policy.Key{Source: tool.Source, Action: tool.Name}, a.Envelope.Args)
 }
 
 // Summary returns an action as lists of summaries show it.

@@ -64,6 +64,11 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
           <Risk risk={envelope.risk} />
           <span className="muted">{summary(action)}</span>
         </div>
+        {action.headline && !decides && (
+          <p className="headline">
+            <Shown text={action.headline} />
+          </p>
+        )}
         <Doing action={action} />
         {error && <ProblemNote error={error} what="Not updated: showing earlier data" />}
         {action.waiting && (

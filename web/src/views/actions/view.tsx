@@ -1,7 +1,6 @@
 // Actions: everything that was proposed, newest first, as it stands now.
 import { memo } from 'react'
 import { useLocation } from 'wouter'
-import { oneLine } from '../../lib/args'
 import type { Schemas } from '../../lib/client'
 import { query, set } from '../../lib/filter'
 import { changes } from '../../lib/live'
@@ -97,9 +96,7 @@ const Row = memo(function Row({ action }: { action: Action }) {
     <span className="action-row">
       <State state={phase === 'completed' && envelope.result.status === 'conflict' ? 'conflict' : phase} />
       <span className="action-tool mono cut">{shown(`${envelope.tool.source ?? ''}:${envelope.tool.name}`)}</span>
-      <bdi className="action-args cut">
-        {shown(action.args_cut ? (action.args_preview ?? '').slice(0, 160) : oneLine(envelope.args))}
-      </bdi>
+      <bdi className="action-args cut">{shown(action.headline ?? '')}</bdi>
       <span className="action-why cut">
         {waiting ? (
           <Waits waiting={waiting} expires={action.decision?.expires_at} />

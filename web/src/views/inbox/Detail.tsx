@@ -186,9 +186,9 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
       <h2 className="title">
         <Shown text={tool?.title || name} />
       </h2>
-      {item && (
+      {action.headline && (
         <p className="headline">
-          <Shown text={item.headline} />
+          <Shown text={action.headline} />
         </p>
       )}
       {tool?.description && (
