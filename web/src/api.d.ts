@@ -3115,6 +3115,7 @@ export interface components {
             args_preview?: components["schemas"]["ArgsPreview"];
             phase: components["schemas"]["Phase"];
             effect: components["schemas"]["Effect"];
+            headline?: components["schemas"]["Headline"];
             /** @description What policy said when it was proposed. */
             policy: {
                 mode: components["schemas"]["Mode"];

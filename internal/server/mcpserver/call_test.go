@@ -147,6 +147,9 @@ func TestPendingAnswerThenWait(t *testing.T) {
 			pending.content.Wait.REST != "/api/v1/actions/"+id.String()+"/wait" || pending.content.Waiting.For != "approval" {
 			t.Errorf("pending result does not say how to wait: %s", pending.raw)
 		}
+		if pending.content.Headline != "to ada" || !strings.Contains(pending.text, "(to ada)") {
+			t.Errorf("pending result has no headline: %s", pending.raw)
+		}
 		if !strings.Contains(pending.text, "countersign_wait") || again.content.Action != id.String() {
 			t.Errorf("text = %q", pending.text)
 		}

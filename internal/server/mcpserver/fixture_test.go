@@ -378,8 +378,9 @@ type result struct {
 				Action string `json:"action_id"`
 			}
 		}
-		Waiting struct{ For string }
-		Errors  []envelope.FieldError
+		Headline string
+		Waiting  struct{ For string }
+		Errors   []envelope.FieldError
 	}
 	note struct {
 		Action            string `json:"action_id"`

@@ -36,6 +36,18 @@ func TestTheInboxHasHeadlines(t *testing.T) {
 		if line := viewer.inbox(query).Items[0].Headline; strings.Contains(line, "hunter2") {
 			t.Errorf("a viewer's headline with %q: %s", query, line)
 		}
+		id := f.operator.inbox(query).Items[0].ActionID.String()
+		var page wire.Page[wire.Action]
+		var one, redacted wire.Action
+		f.operator.send("GET", "/api/v1/actions?"+query, nil).wants(t, 200).into(t, &page)
+		f.operator.send("GET", path(id), nil).wants(t, 200).into(t, &one)
+		if page.Items[0].Headline != line || one.Headline != line {
+			t.Errorf("headlines of the list, the action and the inbox differ with %q: %q, %q, %q", query, page.Items[0].Headline, one.Headline, line)
+		}
+		viewer.send("GET", path(id), nil).wants(t, 200).into(t, &redacted)
+		if strings.Contains(redacted.Headline, "hunter2") {
+			t.Errorf("a viewer's headline of the action: %s", redacted.Headline)
+		}
 	}
 }
 
