@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
@@ -91,10 +92,17 @@ func (d *fixture) propose(title string) string {
 	return decode[wire.Action](d.t, s.out).Envelope.ActionID.String()
 }
 
+// notes returns the program of the example server, which an environment would build
+// again.
+func notes(t *testing.T) string {
+	t.Helper()
+	return sourcetest.Program(t, "examples/notes-mcp")
+}
+
 func open(t *testing.T) *fixture {
 	t.Helper()
 	database := dbtest.URL(t)
-	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0"})
+	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0", Notes: notes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,11 +415,11 @@ func setsUp(d *fixture) {
 
 func runsDev(d *fixture) {
 	d.database = dbtest.URL(d.t)
-	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 actions and 5 mails ended as expected.")
+	s := d.want(d.agent("dev", "--once", "--notes", notes(d.t)), command.ExitOK, "postgres", "All 8 actions and 5 mails ended as expected.")
 	if strings.Contains(s.out, "cs_") {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}
-	doc := decode[dev.Report](d.t, d.want(d.agent("dev", "--once", "--json"), command.ExitOK).out)
+	doc := decode[dev.Report](d.t, d.want(d.agent("dev", "--once", "--json", "--notes", notes(d.t)), command.ExitOK).out)
 	if !doc.OK || len(doc.Steps) != 8 {
 		d.t.Errorf("--json wrote %+v", doc)
 	}
@@ -420,7 +428,7 @@ func runsDev(d *fixture) {
 	defer cancel()
 	out, errs := &ender{text: "approve ID", end: cancel}, &bytes.Buffer{}
 	env := map[string]string{"DATABASE_URL": d.database}
-	code := cli.Run(ctx, []string{"dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0"},
+	code := cli.Run(ctx, []string{"dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0", "--notes", notes(d.t)},
 		command.System{Out: out, Err: errs, Program: "bin/countersign", Getenv: func(name string) string { return env[name] }})
 	if code != command.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(out.String(), " OPERATOR_TOKEN=cs_operator_") || strings.Contains(out.String(), "export DATABASE_URL") || !strings.Contains(errs.String(), "Stopping") {
 		d.t.Errorf("dev = %d:\n%s%s", code, out, errs)
@@ -490,7 +498,7 @@ func TestDevPrintsItsDatabase(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	code := cli.Run(ctx, []string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0"},
+	code := cli.Run(ctx, []string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--notes", notes(t)},
 		command.System{Out: out, Err: &errs, Getenv: func(string) string { return "" }})
 	if code != command.ExitOK || actions == 0 {
 		t.Errorf("dev = %d with %d actions in its database:\n%s%s", code, actions, out, &errs)

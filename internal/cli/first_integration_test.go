@@ -38,7 +38,7 @@ func TestFirstIntegration(t *testing.T) {
 		script.Write(block[1])
 	}
 	dir := t.TempDir()
-	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: dbtest.URL(t), Dir: dir, Listen: "127.0.0.1:0"})
+	h, err := dev.Open(t.Context(), dev.Config{DatabaseURL: dbtest.URL(t), Dir: dir, Listen: "127.0.0.1:0", Notes: notes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestFirstIntegration(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, program := range map[string]string{"countersign": self, "notes-mcp": filepath.Join(dir, "notes-mcp")} {
+	for name, program := range map[string]string{"countersign": self, "notes-mcp": notes(t)} {
 		if err := os.Symlink(program, filepath.Join(dir, "bin", name)); err != nil {
 			t.Fatal(err)
 		}

@@ -32,18 +32,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-// newcomer is a person with a home folder and an empty database.
+// newcomer is a person with a home folder and a database.
 type newcomer struct {
 	t    *testing.T
 	home string
 	env  map[string]string
 }
 
+// newNewcomer returns a newcomer with a database that is migrated already, which
+// saves seconds.
 func newNewcomer(t *testing.T) *newcomer {
+	t.Helper()
+	return newNewcomerWith(t, dbtest.URL(t))
+}
+
+func newNewcomerWith(t *testing.T, database string) *newcomer {
 	t.Helper()
 	home := t.TempDir()
 	return &newcomer{t: t, home: home, env: map[string]string{
-		"HOME": home, "DATABASE_URL": dbtest.EmptyURL(t), "XDG_DATA_HOME": filepath.Join(home, ".local/share"),
+		"HOME": home, "DATABASE_URL": database, "XDG_DATA_HOME": filepath.Join(home, ".local/share"),
 	}}
 }
 
@@ -105,7 +112,7 @@ func maildir(t *testing.T, dir, own string) {
 // command, again, and back to the beginning.
 func TestSetupFromAMaildir(t *testing.T) {
 	t.Parallel()
-	n := newNewcomer(t)
+	n := newNewcomerWith(t, dbtest.EmptyURL(t))
 	dir := filepath.Join(n.home, "Mail")
 	maildir(t, dir, "ann@example.org")
 	if err := os.WriteFile(filepath.Join(n.home, ".muttrc"), []byte("set folder=~/Mail\nset spoolfile=~/Mail\nset from=ann@example.org\n"), 0o600); err != nil {
@@ -147,7 +154,7 @@ func TestSetupFromDovecot(t *testing.T) {
 	}
 	began := time.Now()
 	got := n.want(dovecottest.Password+"\n", []string{"triage", "setup"}, "found in thunderbird", "Password of ann", "Login:   works", "Needs you now", "Could you sign the offer")
-	t.Logf("from an empty database to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
+	t.Logf("from the command to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
 	again := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", "ann@example.org", "--yes", "--json"}).out)
 	if again.Stored != "updated" || again.Source != "mail-ann-example.org" || len(again.Brief.Attention) == 0 {
 		t.Errorf("the second run answers %+v", again)
