@@ -172,3 +172,64 @@ func (c *Client) TriageTexts(ctx context.Context, id uuid.UUID) ([]wire.TriageTe
 func (c *Client) AskTriageText(ctx context.Context, id uuid.UUID, in wire.TriageTextInput) (wire.TriageText, error) {
 	return post[wire.TriageText](ctx, c, triageMessagePath(id)+"/texts", in)
 }
+
+// TriageActions lists the actions of tags of every account, or of one, with the
+// availability of their tools.
+func (c *Client) TriageActions(ctx context.Context, account string) ([]wire.TriageAction, error) {
+	answer, err := read[struct{ Items []wire.TriageAction }](ctx, c, triagePath+"/actions", given("account", account))
+	return answer.Items, err
+}
+
+// TriageTagFilter selects action tags, or ends of their tries; its zero fields do
+// not narrow.
+type TriageTagFilter struct {
+	Account string
+	Message uuid.UUID
+	Action  string
+	// State is that of a tag, or any; empty is every one but gone. Status is that of
+	// the end of a try. Each narrows one list.
+	State, Status string
+	// Limit is the size of a page; zero means 50. Cursor is the NextCursor of the
+	// previous page.
+	Limit  int
+	Cursor string
+}
+
+func (f TriageTagFilter) query() url.Values {
+	message := ""
+	if f.Message != uuid.Nil {
+		message = f.Message.String()
+	}
+	return given("account", f.Account, "message_id", message, "action", f.Action, "state", f.State, "status", f.Status, "limit", number(f.Limit), "cursor", f.Cursor)
+}
+
+// TriageTags lists a page of action tags, the latest first.
+func (c *Client) TriageTags(ctx context.Context, f TriageTagFilter) (wire.Page[wire.TriageTag], error) {
+	return read[wire.Page[wire.TriageTag]](ctx, c, triagePath+"/tags", f.query())
+}
+
+// TriageTries lists a page of the ends of tries of action tags, newest first.
+func (c *Client) TriageTries(ctx context.Context, f TriageTagFilter) (wire.Page[wire.TriageTry], error) {
+	return read[wire.Page[wire.TriageTry]](ctx, c, triagePath+"/tries", f.query())
+}
+
+// SetTriageTag sets an action tag on a message.
+func (c *Client) SetTriageTag(ctx context.Context, id uuid.UUID, action string) (wire.TriageTag, error) {
+	var out wire.TriageTag
+	_, err := c.do(ctx, request{method: http.MethodPut, path: triageTagPath(id, action), repeatable: true}, &out)
+	return out, err
+}
+
+// RemoveTriageTag removes an action tag from a message. An open try goes on.
+func (c *Client) RemoveTriageTag(ctx context.Context, id uuid.UUID, action string) error {
+	return c.tell(ctx, http.MethodDelete, triageTagPath(id, action), nil, nil)
+}
+
+// RetryTriageTag puts back the tag of a failed or skipped try, with a counter of 0.
+func (c *Client) RetryTriageTag(ctx context.Context, log uuid.UUID) (wire.TriageTag, error) {
+	return post[wire.TriageTag](ctx, c, triagePath+"/tries/"+log.String()+"/retry", nil)
+}
+
+func triageTagPath(id uuid.UUID, action string) string {
+	return triageMessagePath(id) + "/tags/" + url.PathEscape(action)
+}

@@ -35,6 +35,8 @@ type TriageMessage struct {
 	Proposed int `json:"proposed"`
 	// Reason is nil for a message that was not decided.
 	Reason *TriageReason `json:"reason"`
+	// Tags are its action tags that are not gone.
+	Tags []TriageTag `json:"tags"`
 }
 
 // TriageMessageDetail is a message with everything that is known of it.

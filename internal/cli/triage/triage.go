@@ -20,7 +20,7 @@ import (
 // Command returns the command triage, with the one that sets accounts up. The command
 // status calls notice, which shows new mail accounts of this machine.
 func Command(a *command.App, setup *cobra.Command, notice func(now time.Time) error) *cobra.Command {
-	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a))
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a), tags(a))
 }
 
 func status(a *command.App, notice func(now time.Time) error) *cobra.Command {
@@ -195,13 +195,13 @@ func list(a *command.App) *cobra.Command {
 	var f client.TriageMessageFilter
 	var question, aside bool
 	view := command.View[wire.TriageMessage]{
-		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT", "WHY"},
+		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "TAGS", "FROM", "SUBJECT", "WHY"},
 		Row: func(m wire.TriageMessage) []string {
 			bucket := m.Bucket
 			if m.Question {
 				bucket += " ?"
 			}
-			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), m.Sender, m.Subject, reasonText(m.Reason)}
+			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), tagsText(m.Tags), m.Sender, m.Subject, reasonText(m.Reason)}
 		},
 	}
 	cmd := command.New(a, "list [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -324,6 +324,9 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 			id = " " + p.ActionID.String()
 		}
 		pairs = append(pairs, "proposed", strings.TrimSpace(p.Action+" "+p.Phase+id+" "+p.Problem))
+	}
+	for _, t := range m.Tags {
+		pairs = append(pairs, "tag", strings.TrimSpace(fmt.Sprintf("%s %s, %d failures %s", t.Action, t.State, t.Failures, t.Problem)))
 	}
 	for _, s := range m.Skips {
 		pairs = append(pairs, "not proposed", s.Action+": "+s.Because)

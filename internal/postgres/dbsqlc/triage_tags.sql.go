@@ -7,10 +7,62 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
+
+const triageTagAbout = `-- name: TriageTagAbout :many
+SELECT a.name AS account, (d.message_id IS NOT NULL)::boolean AS decided, coalesce(t.state, '')::text AS state, coalesce(t.try, 1)::integer AS try, coalesce(t.failures, 0)::integer AS failures
+FROM triage_messages m
+JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+LEFT JOIN triage_tags t ON t.tenant_id = m.tenant_id AND t.message_id = m.message_id AND t.action = $1
+WHERE m.tenant_id = $2 AND m.message_id = $3
+`
+
+type TriageTagAboutParams struct {
+	Action    string
+	TenantID  envelope.TenantID
+	MessageID uuid.UUID
+}
+
+type TriageTagAboutRow struct {
+	Account  string
+	Decided  bool
+	State    string
+	Try      int32
+	Failures int32
+}
+
+// A message with its account, and the tag of an action on it. Zero values stand for
+// no tag.
+func (q *Queries) TriageTagAbout(ctx context.Context, db DBTX, arg *TriageTagAboutParams) ([]TriageTagAboutRow, error) {
+	rows, err := db.Query(ctx, triageTagAbout, arg.Action, arg.TenantID, arg.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageTagAboutRow{}
+	for rows.Next() {
+		var i TriageTagAboutRow
+		if err := rows.Scan(
+			&i.Account,
+			&i.Decided,
+			&i.State,
+			&i.Try,
+			&i.Failures,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
 
 const triageTagAvailable = `-- name: TriageTagAvailable :many
 SELECT t.source::text AS source, t.tool::text AS tool, t.state::text AS state, coalesce(t.input_schema, 'null')::jsonb AS input_schema, t.zone::text AS zone
@@ -130,6 +182,91 @@ func (q *Queries) TriageTagKeywords(ctx context.Context, db DBTX, arg *TriageTag
 	return items, nil
 }
 
+const triageTagList = `-- name: TriageTagList :many
+SELECT t.message_id, a.name AS account, m.subject, t.action, t.state, t.try, t.failures, t.problem, t.in_mailbox, t.tagged_by, t.tagged_at
+FROM triage_tags t
+JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+JOIN triage_accounts a ON a.tenant_id = t.tenant_id AND a.account_id = t.account_id
+WHERE t.tenant_id = $1
+    AND ($2::text = '' OR a.name = $2::text)
+    AND ($3::uuid[] IS NULL OR t.message_id = ANY ($3::uuid[]))
+    AND ($4::text = '' OR t.action = $4::text)
+    AND ($5::text = '' AND t.state <> 'gone' OR t.state = $5::text OR $5::text = 'any')
+    AND ($6::timestamptz IS NULL OR (t.tagged_at, t.message_id, t.action) < ($6::timestamptz, $7::uuid, $8::text))
+ORDER BY t.tagged_at DESC, t.message_id DESC, t.action DESC
+LIMIT $9::bigint
+`
+
+type TriageTagListParams struct {
+	TenantID     envelope.TenantID
+	Account      string
+	MessageIds   []uuid.UUID
+	Action       string
+	State        string
+	BeforeAt     *time.Time
+	BeforeID     *uuid.UUID
+	BeforeAction string
+	Most         int64
+}
+
+type TriageTagListRow struct {
+	MessageID uuid.UUID
+	Account   string
+	Subject   string
+	Action    string
+	State     string
+	Try       int32
+	Failures  int32
+	Problem   string
+	InMailbox bool
+	TaggedBy  string
+	TaggedAt  time.Time
+}
+
+// A page of the tags of an account, of messages, or of all, the latest first. An empty state is
+// every one but gone.
+func (q *Queries) TriageTagList(ctx context.Context, db DBTX, arg *TriageTagListParams) ([]TriageTagListRow, error) {
+	rows, err := db.Query(ctx, triageTagList,
+		arg.TenantID,
+		arg.Account,
+		arg.MessageIds,
+		arg.Action,
+		arg.State,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.BeforeAction,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageTagListRow{}
+	for rows.Next() {
+		var i TriageTagListRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Account,
+			&i.Subject,
+			&i.Action,
+			&i.State,
+			&i.Try,
+			&i.Failures,
+			&i.Problem,
+			&i.InMailbox,
+			&i.TaggedBy,
+			&i.TaggedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageTagLock = `-- name: TriageTagLock :exec
 SELECT FROM triage_tags t
 WHERE t.tenant_id = $1 AND t.account_id = $2 AND t.external_id IS NOT NULL
@@ -147,6 +284,54 @@ type TriageTagLockParams struct {
 func (q *Queries) TriageTagLock(ctx context.Context, db DBTX, arg *TriageTagLockParams) error {
 	_, err := db.Exec(ctx, triageTagLock, arg.TenantID, arg.AccountID)
 	return err
+}
+
+const triageTagLogGet = `-- name: TriageTagLogGet :many
+SELECT l.message_id, l.action, l.status, EXISTS (
+        SELECT 1 FROM triage_tag_log n
+        WHERE n.tenant_id = l.tenant_id AND n.message_id = l.message_id AND n.action = l.action AND n.try >= l.try AND n.status = 'success'
+    )::boolean AS succeeded
+FROM triage_tag_log l
+WHERE l.tenant_id = $1 AND l.log_id = $2
+`
+
+type TriageTagLogGetParams struct {
+	TenantID envelope.TenantID
+	LogID    uuid.UUID
+}
+
+type TriageTagLogGetRow struct {
+	MessageID uuid.UUID
+	Action    string
+	Status    string
+	Succeeded bool
+}
+
+// A row of the log, and whether a try of the tag has succeeded since the beginning
+// of its own.
+func (q *Queries) TriageTagLogGet(ctx context.Context, db DBTX, arg *TriageTagLogGetParams) ([]TriageTagLogGetRow, error) {
+	rows, err := db.Query(ctx, triageTagLogGet, arg.TenantID, arg.LogID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageTagLogGetRow{}
+	for rows.Next() {
+		var i TriageTagLogGetRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Action,
+			&i.Status,
+			&i.Succeeded,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageTagLogInsert = `-- name: TriageTagLogInsert :exec
@@ -187,6 +372,98 @@ func (q *Queries) TriageTagLogInsert(ctx context.Context, db DBTX, arg *TriageTa
 		arg.Error,
 	)
 	return err
+}
+
+const triageTagLogList = `-- name: TriageTagLogList :many
+SELECT l.log_id, l.message_id, l.account_id, a.name AS account, m.subject, l.action, l.try, l.source_id, l.tool_name, l.extracted, coalesce(l.result, 'null')::json AS result, l.status,
+    l.error, l.processed_at, coalesce(e.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id
+FROM triage_tag_log l
+JOIN triage_messages m ON m.tenant_id = l.tenant_id AND m.message_id = l.message_id
+JOIN triage_accounts a ON a.tenant_id = l.tenant_id AND a.account_id = l.account_id
+LEFT JOIN envelopes e ON e.tenant_id = l.tenant_id AND e.external_id = l.external_id
+WHERE l.tenant_id = $1
+    AND ($2::text = '' OR a.name = $2::text)
+    AND ($3::uuid IS NULL OR l.message_id = $3::uuid)
+    AND ($4::text = '' OR l.action = $4::text)
+    AND ($5::text = '' OR l.status = $5::text)
+    AND ($6::timestamptz IS NULL OR (l.processed_at, l.log_id) < ($6::timestamptz, $7::uuid))
+ORDER BY l.processed_at DESC, l.log_id DESC
+LIMIT $8::bigint
+`
+
+type TriageTagLogListParams struct {
+	TenantID  envelope.TenantID
+	Account   string
+	MessageID *uuid.UUID
+	Action    string
+	Status    string
+	BeforeAt  *time.Time
+	BeforeID  *uuid.UUID
+	Most      int64
+}
+
+type TriageTagLogListRow struct {
+	LogID       uuid.UUID
+	MessageID   uuid.UUID
+	AccountID   uuid.UUID
+	Account     string
+	Subject     string
+	Action      string
+	Try         int32
+	SourceID    string
+	ToolName    string
+	Extracted   []byte
+	Result      []byte
+	Status      string
+	Error       string
+	ProcessedAt time.Time
+	ActionID    uuid.UUID
+}
+
+// A page of the log, newest first, with the actions of tries.
+func (q *Queries) TriageTagLogList(ctx context.Context, db DBTX, arg *TriageTagLogListParams) ([]TriageTagLogListRow, error) {
+	rows, err := db.Query(ctx, triageTagLogList,
+		arg.TenantID,
+		arg.Account,
+		arg.MessageID,
+		arg.Action,
+		arg.Status,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageTagLogListRow{}
+	for rows.Next() {
+		var i TriageTagLogListRow
+		if err := rows.Scan(
+			&i.LogID,
+			&i.MessageID,
+			&i.AccountID,
+			&i.Account,
+			&i.Subject,
+			&i.Action,
+			&i.Try,
+			&i.SourceID,
+			&i.ToolName,
+			&i.Extracted,
+			&i.Result,
+			&i.Status,
+			&i.Error,
+			&i.ProcessedAt,
+			&i.ActionID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageTagPut = `-- name: TriageTagPut :execrows
@@ -237,6 +514,88 @@ func (q *Queries) TriageTagPut(ctx context.Context, db DBTX, arg *TriageTagPutPa
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const triageTagSet = `-- name: TriageTagSet :execrows
+INSERT INTO triage_tags AS t (tenant_id, message_id, action, account_id, state, failures, tagged_by)
+SELECT m.tenant_id, m.message_id, $1, m.account_id, $2, $3, $4
+FROM triage_messages m
+WHERE m.tenant_id = $5 AND m.message_id = $6
+ON CONFLICT ON CONSTRAINT triage_tags_pkey
+DO UPDATE SET state = excluded.state, failures = excluded.failures, problem = '',
+    tagged_at = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN now() ELSE t.tagged_at END,
+    tagged_by = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN excluded.tagged_by ELSE t.tagged_by END
+WHERE t.state = $7::text AND t.try = $8::integer
+`
+
+type TriageTagSetParams struct {
+	Action    string
+	State     string
+	Failures  int32
+	TaggedBy  string
+	TenantID  envelope.TenantID
+	MessageID uuid.UUID
+	WasState  string
+	WasTry    int32
+}
+
+// Stores a tag after an event of a person, unless it has changed since it was read.
+func (q *Queries) TriageTagSet(ctx context.Context, db DBTX, arg *TriageTagSetParams) (int64, error) {
+	result, err := db.Exec(ctx, triageTagSet,
+		arg.Action,
+		arg.State,
+		arg.Failures,
+		arg.TaggedBy,
+		arg.TenantID,
+		arg.MessageID,
+		arg.WasState,
+		arg.WasTry,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const triageTagTools = `-- name: TriageTagTools :many
+SELECT w.source::text AS source, w.tool::text AS tool,
+    (CASE WHEN s.list_failures > 0 OR b.state = 'open' THEN 'unreachable' WHEN t.name IS NULL THEN 'missing' ELSE 'available' END)::text AS state
+FROM jsonb_to_recordset($1::jsonb) w (source text, tool text)
+LEFT JOIN sources s ON s.tenant_id = $2 AND s.source_id = w.source AND s.enabled
+LEFT JOIN breakers b ON b.tenant_id = s.tenant_id AND b.source_id = s.source_id
+LEFT JOIN tools t ON t.tenant_id = s.tenant_id AND t.source_id = s.source_id AND t.name = w.tool AND t.gone_at IS NULL
+`
+
+type TriageTagToolsParams struct {
+	Wanted   []byte
+	TenantID envelope.TenantID
+}
+
+type TriageTagToolsRow struct {
+	Source string
+	Tool   string
+	State  string
+}
+
+// The states of the tools that actions call, as triage_tools has them.
+func (q *Queries) TriageTagTools(ctx context.Context, db DBTX, arg *TriageTagToolsParams) ([]TriageTagToolsRow, error) {
+	rows, err := db.Query(ctx, triageTagTools, arg.Wanted, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageTagToolsRow{}
+	for rows.Next() {
+		var i TriageTagToolsRow
+		if err := rows.Scan(&i.Source, &i.Tool, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageTagTries = `-- name: TriageTagTries :many

@@ -112,6 +112,7 @@ func (f *tenantFixture) visits() map[string]visit {
 	hooks := f.subscribed()
 	box, mail := src+".mail", uuid.NewString()
 	f.mailbox(box, mail)
+	try := f.tried(mail, "create-reminder")
 	f.admin.send("PUT", "/api/v1/triage/accounts/"+src+".old", object{"kind": "maildir", "connection": object{"path": "/srv/old"}}).wants(f.t, 200)
 	var correction struct {
 		Number int `json:"correction_no"`
@@ -287,6 +288,15 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listTriageMessages":      {"GET", "/api/v1/triage/messages?account=" + box + "&bucket=urgent&category=primary&cohort=default&question=false&expired=true&from=example.org&since=2026-01-01T00:00:00Z&limit=2", nil, 200},
 		"getTriageMessage":        {"GET", "/api/v1/triage/messages/" + mail, nil, 200},
 		"explainTriageMessage":    {"GET", "/api/v1/triage/messages/" + mail + "/why", nil, 200},
+		"listTriageActions":       {"GET", "/api/v1/triage/actions?account=" + box, nil, 200},
+		"listTriageTags":          {"GET", "/api/v1/triage/tags?account=" + box + "&message_id=" + mail + "&action=create-reminder&state=any&limit=2", nil, 200},
+		"setTriageTag":            {"PUT", "/api/v1/triage/messages/" + mail + "/tags/add-contact", nil, 200},
+		"removeTriageTag":         {"DELETE", "/api/v1/triage/messages/" + mail + "/tags/create-reminder", nil, 204},
+		"listTriageTries":         {"GET", "/api/v1/triage/tries?account=" + box + "&message_id=" + mail + "&action=create-reminder&status=failed&limit=2", nil, 200},
+		"retryTriageTag":          {"POST", "/api/v1/triage/tries/" + try + "/retry", nil, 200},
+		"listAvailableActions":    {"GET", "/api/actions/available?account=" + box, nil, 200},
+		"listActionLog":           {"GET", "/api/actions/log?account=" + box + "&limit=2", nil, 200},
+		"retryAction":             {"POST", "/api/actions/retry/" + try, nil, 200},
 		"listTriageCorrections":   {"GET", "/api/v1/triage/messages/" + mail + "/corrections", nil, 200},
 		"correctTriageMessage":    {"POST", "/api/v1/triage/messages/" + mail + "/corrections", object{"head": "category", "label": "receipts"}, 201},
 		"listTriageTexts":         {"GET", "/api/v1/triage/messages/" + mail + "/texts", nil, 200},

@@ -94,6 +94,8 @@ func SetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account 
 type Place struct {
 	At time.Time
 	ID uuid.UUID
+	// Name orders rows of one ID; empty in most lists.
+	Name string
 }
 
 // Runs returns the runs of an account before a place.
@@ -137,7 +139,16 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter
 		Question: f.Question, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
-	return postgres.TryMap(rows, err, message)
+	return tagged(ctx, tx, tenant, rows, err)
+}
+
+// tagged returns the messages of rows, with their tags.
+func tagged(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []dbsqlc.TriageMessageListRow, err error) ([]wire.TriageMessage, error) {
+	messages, err := postgres.TryMap(rows, err, message)
+	if err != nil {
+		return nil, err
+	}
+	return messages, addTags(ctx, tx, tenant, messages)
 }
 
 func message(r dbsqlc.TriageMessageListRow) (wire.TriageMessage, error) {
@@ -182,9 +193,11 @@ func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID st
 
 func pick(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessagePick(ctx, tx, &dbsqlc.TriageMessagePickParams{TenantID: tenant, MessageIds: ids})
-	return postgres.TryMap(rows, err, func(r dbsqlc.TriageMessagePickRow) (wire.TriageMessage, error) {
-		return message(dbsqlc.TriageMessageListRow(r))
-	})
+	found := make([]dbsqlc.TriageMessageListRow, len(rows))
+	for i, r := range rows {
+		found[i] = dbsqlc.TriageMessageListRow(r)
+	}
+	return tagged(ctx, tx, tenant, found, err)
 }
 
 // Message returns a message with all stored data. For an unknown one the error

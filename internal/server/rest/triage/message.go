@@ -148,9 +148,18 @@ func page[T any](c *request.Call, list string, read func(context.Context, pgx.Tx
 	if len(rows) > limit {
 		p.Items = rows[:limit]
 		last := place(rows[limit-1])
-		p.NextCursor = new(request.WriteTextCursor(list, fmt.Sprintf("%d/%s", last.At.UnixMicro(), last.ID)))
+		p.NextCursor = new(writePlace(list, last))
 	}
 	return c.JSON(http.StatusOK, p)
+}
+
+// writePlace returns the cursor of a place.
+func writePlace(list string, p inspect.Place) string {
+	text := fmt.Sprintf("%d/%s", p.At.UnixMicro(), p.ID)
+	if p.Name != "" {
+		text += "/" + p.Name
+	}
+	return request.WriteTextCursor(list, text)
 }
 
 // parsePlace returns the place of a cursor; "" is the beginning.
@@ -167,12 +176,13 @@ func parsePlaceAt(list, cursor, pointer string) (inspect.Place, error) {
 		return inspect.Place{}, err
 	}
 	micros, id, _ := strings.Cut(text, "/")
+	id, name, _ := strings.Cut(id, "/")
 	at, numberErr := strconv.ParseInt(micros, 10, 64)
 	message, idErr := uuid.Parse(id)
 	if numberErr != nil || idErr != nil {
 		return inspect.Place{}, request.Invalid(pointer, envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
 	}
-	return inspect.Place{At: time.UnixMicro(at), ID: message}, nil
+	return inspect.Place{At: time.UnixMicro(at), ID: message, Name: name}, nil
 }
 
 // detail reads the message of the path.
