@@ -13,6 +13,14 @@ LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.m
 LEFT JOIN triage_tags t ON t.tenant_id = m.tenant_id AND t.message_id = m.message_id AND t.action = @action
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 
+-- name: TriageTagAdd :execrows
+-- Stores the first tag of an action on a message.
+INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, tagged_by)
+SELECT m.tenant_id, m.message_id, @action, m.account_id, 'due', @tagged_by
+FROM triage_messages m
+WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id
+ON CONFLICT ON CONSTRAINT triage_tags_pkey DO NOTHING;
+
 -- name: TriageTagErase :one
 SELECT triage_erase_tries(@account_id::uuid)::bigint;
 
@@ -104,15 +112,11 @@ WHERE t.state = @was_state::text AND t.try = @was_try::integer;
 
 -- name: TriageTagSet :execrows
 -- Stores a tag after an event of a person, unless it has changed since it was read.
-INSERT INTO triage_tags AS t (tenant_id, message_id, action, account_id, state, failures, tagged_by)
-SELECT m.tenant_id, m.message_id, @action, m.account_id, @state, @failures, @tagged_by
-FROM triage_messages m
-WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id
-ON CONFLICT ON CONSTRAINT triage_tags_pkey
-DO UPDATE SET state = excluded.state, failures = excluded.failures, problem = '',
-    tagged_at = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN now() ELSE t.tagged_at END,
-    tagged_by = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN excluded.tagged_by ELSE t.tagged_by END
-WHERE t.state = @was_state::text AND t.try = @was_try::integer;
+UPDATE triage_tags t
+SET state = @state, failures = @failures, problem = '',
+    tagged_at = CASE WHEN t.state <> @state::text AND @state = 'due' THEN now() ELSE t.tagged_at END,
+    tagged_by = CASE WHEN t.state <> @state AND @state = 'due' THEN @tagged_by ELSE t.tagged_by END
+WHERE t.tenant_id = @tenant_id AND t.message_id = @message_id AND t.action = @action AND t.state = @was_state::text AND t.try = @was_try::integer;
 
 -- name: TriageTagTools :many
 -- The states of the tools that actions call, as triage_tools has them.

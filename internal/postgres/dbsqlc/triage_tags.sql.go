@@ -64,6 +64,35 @@ func (q *Queries) TriageTagAbout(ctx context.Context, db DBTX, arg *TriageTagAbo
 	return items, nil
 }
 
+const triageTagAdd = `-- name: TriageTagAdd :execrows
+INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, tagged_by)
+SELECT m.tenant_id, m.message_id, $1, m.account_id, 'due', $2
+FROM triage_messages m
+WHERE m.tenant_id = $3 AND m.message_id = $4
+ON CONFLICT ON CONSTRAINT triage_tags_pkey DO NOTHING
+`
+
+type TriageTagAddParams struct {
+	Action    string
+	TaggedBy  string
+	TenantID  envelope.TenantID
+	MessageID uuid.UUID
+}
+
+// Stores the first tag of an action on a message.
+func (q *Queries) TriageTagAdd(ctx context.Context, db DBTX, arg *TriageTagAddParams) (int64, error) {
+	result, err := db.Exec(ctx, triageTagAdd,
+		arg.Action,
+		arg.TaggedBy,
+		arg.TenantID,
+		arg.MessageID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const triageTagAvailable = `-- name: TriageTagAvailable :many
 SELECT t.source::text AS source, t.tool::text AS tool, t.state::text AS state, coalesce(t.input_schema, 'null')::jsonb AS input_schema, t.zone::text AS zone
 FROM triage_tools($1::jsonb) t
@@ -517,24 +546,20 @@ func (q *Queries) TriageTagPut(ctx context.Context, db DBTX, arg *TriageTagPutPa
 }
 
 const triageTagSet = `-- name: TriageTagSet :execrows
-INSERT INTO triage_tags AS t (tenant_id, message_id, action, account_id, state, failures, tagged_by)
-SELECT m.tenant_id, m.message_id, $1, m.account_id, $2, $3, $4
-FROM triage_messages m
-WHERE m.tenant_id = $5 AND m.message_id = $6
-ON CONFLICT ON CONSTRAINT triage_tags_pkey
-DO UPDATE SET state = excluded.state, failures = excluded.failures, problem = '',
-    tagged_at = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN now() ELSE t.tagged_at END,
-    tagged_by = CASE WHEN t.state <> excluded.state AND excluded.state = 'due' THEN excluded.tagged_by ELSE t.tagged_by END
-WHERE t.state = $7::text AND t.try = $8::integer
+UPDATE triage_tags t
+SET state = $1, failures = $2, problem = '',
+    tagged_at = CASE WHEN t.state <> $1::text AND $1 = 'due' THEN now() ELSE t.tagged_at END,
+    tagged_by = CASE WHEN t.state <> $1 AND $1 = 'due' THEN $3 ELSE t.tagged_by END
+WHERE t.tenant_id = $4 AND t.message_id = $5 AND t.action = $6 AND t.state = $7::text AND t.try = $8::integer
 `
 
 type TriageTagSetParams struct {
-	Action    string
 	State     string
 	Failures  int32
 	TaggedBy  string
 	TenantID  envelope.TenantID
 	MessageID uuid.UUID
+	Action    string
 	WasState  string
 	WasTry    int32
 }
@@ -542,12 +567,12 @@ type TriageTagSetParams struct {
 // Stores a tag after an event of a person, unless it has changed since it was read.
 func (q *Queries) TriageTagSet(ctx context.Context, db DBTX, arg *TriageTagSetParams) (int64, error) {
 	result, err := db.Exec(ctx, triageTagSet,
-		arg.Action,
 		arg.State,
 		arg.Failures,
 		arg.TaggedBy,
 		arg.TenantID,
 		arg.MessageID,
+		arg.Action,
 		arg.WasState,
 		arg.WasTry,
 	)

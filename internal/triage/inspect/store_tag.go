@@ -188,10 +188,15 @@ func ChangeTag(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, c TagCh
 	if !ok {
 		return none, fault.New(fault.Conflict, "a try of %s is open; it ends before another one begins", c.Action)
 	}
-	n, err := dbsqlc.New().TriageTagSet(ctx, tx, &dbsqlc.TriageTagSetParams{
-		TenantID: tenant, MessageID: c.Message, Action: c.Action, State: string(next.State), Failures: int32(next.Failures), TaggedBy: string(c.Actor),
-		WasState: string(was.State), WasTry: int32(was.Try),
-	})
+	var n int64
+	if about.State == "" {
+		n, err = dbsqlc.New().TriageTagAdd(ctx, tx, &dbsqlc.TriageTagAddParams{TenantID: tenant, MessageID: c.Message, Action: c.Action, TaggedBy: string(c.Actor)})
+	} else {
+		n, err = dbsqlc.New().TriageTagSet(ctx, tx, &dbsqlc.TriageTagSetParams{
+			TenantID: tenant, MessageID: c.Message, Action: c.Action, State: string(next.State), Failures: int32(next.Failures), TaggedBy: string(c.Actor),
+			WasState: string(was.State), WasTry: int32(was.Try),
+		})
+	}
 	if err := postgres.Affected(n, err, fault.New(fault.Conflict, "triage changed the tag meanwhile; read it again")); err != nil {
 		return none, err
 	}
