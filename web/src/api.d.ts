@@ -2989,6 +2989,170 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the actions of tags, with the availability of their tools */
+        get: operations["listTriageActions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List action tags, the latest first
+         * @description Without a state, tags that are not gone. Subjects need the scope `mail:read`, and a token for all tools.
+         */
+        get: operations["listTriageTags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/tries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ends of tries of action tags, newest first
+         * @description Rows are erased after 90 days. Subjects, arguments and results need the scope `mail:read`, and a token for all tools.
+         */
+        get: operations["listTriageTries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/tries/{log_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put back the tag of a failed or skipped try, with a counter of 0
+         * @description The next run tries it. If the account names an operator, nobody else may do this. A token that is for some tools cannot
+         *     use this.
+         */
+        post: operations["retryTriageTag"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/messages/{id}/tags/{action}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set an action tag on a message
+         * @description The next run proposes the action, about which policy decides. If the account names an operator, nobody else may do this.
+         *     A token that is for some tools cannot use this.
+         */
+        put: operations["setTriageTag"];
+        post?: never;
+        /**
+         * Remove an action tag from a message
+         * @description An open try goes on. A keyword stays in the mailbox, and is not tried again. If the account names an operator, nobody
+         *     else may do this. A token that is for some tools cannot use this.
+         */
+        delete: operations["removeTriageTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/actions/available": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the actions of tags as mail programs do
+         * @description The interface of mail programs for `GET /api/v1/triage/actions`.
+         */
+        get: operations["listAvailableActions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/actions/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ends of tries as mail programs do, newest first
+         * @description The interface of mail programs for `GET /api/v1/triage/tries`.
+         */
+        get: operations["listActionLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/actions/retry/{log_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put a tag back as mail programs do
+         * @description The interface of mail programs for `POST /api/v1/triage/tries/{log_id}/retry`.
+         */
+        post: operations["retryAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows": {
         parameters: {
             query?: never;
@@ -5401,6 +5565,7 @@ export interface components {
                 hidden_characters: boolean;
             }[];
         };
+        TriageActionName: string;
         TriageAccountName: string;
         TriageNames: string[];
         /** @description Where a mail account is. */
@@ -5862,6 +6027,100 @@ export interface components {
             proposed: number;
             /** @description null for a message that was not judged. */
             reason: null | components["schemas"]["TriageReason"];
+            /** @description Its action tags that are not gone. */
+            tags: components["schemas"]["TriageTag"][];
+        };
+        /** @description An action that a tag has tried. */
+        TriageAction: {
+            account: components["schemas"]["TriageAccountName"];
+            name: components["schemas"]["TriageActionName"];
+            description: string;
+            source: string;
+            tool: string;
+            /** @description Whether the action is not of the account's configuration. */
+            built_in: boolean;
+            /**
+             * @description Whether the tool can be called now; unreachable while its source does not answer.
+             * @enum {string}
+             */
+            state: "available" | "missing" | "unreachable";
+            available: boolean;
+        };
+        /** @description An action tag of a message. */
+        TriageTag: {
+            message_id: components["schemas"]["UUID"];
+            account: components["schemas"]["TriageAccountName"];
+            /** @description null for callers who may not read mail. */
+            subject: string | null;
+            action: components["schemas"]["TriageActionName"];
+            /** @enum {string} */
+            state: "due" | "open" | "skipped" | "leaving" | "gone";
+            /** @description The number of the open try, or of the next one. */
+            try: number;
+            /** @description How many tries before it failed one after another. */
+            failures: number;
+            /** @description Why no try begins, such as a missing tool. */
+            problem?: string;
+            /** @description Whether the tag is a keyword of the message. */
+            in_mailbox: boolean;
+            /** @description mailbox, or the person who set the tag or put it back. */
+            tagged_by: string;
+            /** Format: date-time */
+            tagged_at: string;
+        };
+        /** @description The end of a try of an action tag. */
+        TriageTry: {
+            log_id: components["schemas"]["UUID"];
+            message_id: components["schemas"]["UUID"];
+            account: components["schemas"]["TriageAccountName"];
+            /** @description null for callers who may not read mail. */
+            subject: string | null;
+            action: components["schemas"]["TriageActionName"];
+            try: number;
+            source: string;
+            tool: string;
+            /** @description The arguments with their origins; without texts for callers who may not read mail. */
+            extracted: components["schemas"]["TriageField"][];
+            /** @description The result of the tool; null without one, and for callers who may not read mail. */
+            result: unknown;
+            /** @enum {string} */
+            status: "success" | "failed" | "skipped";
+            error?: string;
+            /** Format: date-time */
+            processed_at: string;
+            /** @description The action of the try; null if it had none. */
+            action_id: components["schemas"]["UUID"] | null;
+        };
+        /** @description An action of a tag, as mail programs have it. */
+        ActionDefinition: {
+            name: components["schemas"]["TriageActionName"];
+            description: string;
+            server: string;
+            tool: string;
+            available: boolean;
+            account: components["schemas"]["TriageAccountName"];
+        };
+        /** @description The end of a try, as mail programs have it. */
+        ActionLogEntry: {
+            id: components["schemas"]["UUID"];
+            message_id: components["schemas"]["UUID"];
+            account_id: components["schemas"]["UUID"];
+            /** @description null for callers who may not read mail. */
+            message_subject: string | null;
+            action_name: components["schemas"]["TriageActionName"];
+            server: string;
+            tool: string;
+            /** @description The arguments of the call; without texts for callers who may not read mail. */
+            extracted_data: {
+                [key: string]: unknown;
+            };
+            /** @description The result of the tool; null without one, and for callers who may not read mail. */
+            tool_result: unknown;
+            /** @enum {string} */
+            status: "success" | "failed" | "skipped";
+            error: string;
+            /** Format: date-time */
+            processed_at: string;
         };
         /** @description The reason of a decision. It has no text of the mail. */
         TriageReason: {
@@ -6854,6 +7113,10 @@ export interface components {
         /** @description The account's name. */
         mailAccountName: components["schemas"]["TriageAccountName"];
         correctionNo: number;
+        /** @description The id of a row of the log. */
+        tryLogID: components["schemas"]["UUID"];
+        /** @description The name of the action. */
+        tagAction: components["schemas"]["TriageActionName"];
     };
     requestBodies: {
         DecisionRequest: {
@@ -13993,6 +14256,294 @@ export interface operations {
             404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageActions: {
+        parameters: {
+            query?: {
+                account?: components["schemas"]["TriageAccountName"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The actions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageAction"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageTags: {
+        parameters: {
+            query?: {
+                account?: components["schemas"]["TriageAccountName"];
+                message_id?: components["schemas"]["UUID"];
+                action?: components["schemas"]["TriageActionName"];
+                state?: "due" | "open" | "skipped" | "leaving" | "gone" | "any";
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageTag"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageTries: {
+        parameters: {
+            query?: {
+                account?: components["schemas"]["TriageAccountName"];
+                message_id?: components["schemas"]["UUID"];
+                action?: components["schemas"]["TriageActionName"];
+                status?: "success" | "failed" | "skipped";
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageTry"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    retryTriageTag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a row of the log. */
+                log_id: components["parameters"]["tryLogID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageTag"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    setTriageTag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+                /** @description The name of the action. */
+                action: components["parameters"]["tagAction"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageTag"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    removeTriageTag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+                /** @description The name of the action. */
+                action: components["parameters"]["tagAction"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listAvailableActions: {
+        parameters: {
+            query?: {
+                account?: components["schemas"]["TriageAccountName"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The actions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["ActionDefinition"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listActionLog: {
+        parameters: {
+            query?: {
+                account?: components["schemas"]["TriageAccountName"];
+                message_id?: components["schemas"]["UUID"];
+                action?: components["schemas"]["TriageActionName"];
+                status?: "success" | "failed" | "skipped";
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["ActionLogEntry"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    retryAction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a row of the log. */
+                log_id: components["parameters"]["tryLogID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageTag"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

@@ -24,7 +24,7 @@ func areas() []area {
 		{"tenants", []string{"internal/tenant"}, 15750},
 		{"sources", []string{"internal/source", "internal/connection"}, 11370},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 40800},
-		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26000},
+		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 26552},
 		{"the command line", []string{"internal/cli"}, 15400},
 		{"the page", []string{"web"}, 12500},
 		{"the database", []string{"db", "internal/postgres"}, 13370},
