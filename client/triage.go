@@ -132,6 +132,42 @@ func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wir
 	))
 }
 
+// TriageBriefFilter selects a brief; its zero fields have the defaults of the API.
+type TriageBriefFilter struct {
+	// Kind is morning or evening.
+	Kind  string
+	Since time.Time
+	// Mail shows senders, subjects and parts of mail, whatever the settings.
+	Mail bool
+}
+
+// TriageBrief reads a brief about an account.
+func (c *Client) TriageBrief(ctx context.Context, account string, f TriageBriefFilter) (wire.TriageBrief, error) {
+	mail := ""
+	if f.Mail {
+		mail = "true"
+	}
+	return read[wire.TriageBrief](ctx, c, triageAccountPath(account)+"/brief", given("kind", f.Kind, "since", moment(f.Since), "mail", mail))
+}
+
+// TriageFollowUps lists what is owed in the threads of an account, by due date. With
+// closed it includes follow-ups that a person closed or put off.
+func (c *Client) TriageFollowUps(ctx context.Context, account string, closed bool) ([]wire.TriageFollowUp, error) {
+	also := ""
+	if closed {
+		also = "true"
+	}
+	answer, err := read[struct{ Items []wire.TriageFollowUp }](ctx, c, triageAccountPath(account)+"/follow-ups", given("closed", also))
+	return answer.Items, err
+}
+
+// ChangeTriageFollowUp closes the follow-up that rests on a message, opens it again, or
+// puts it off.
+func (c *Client) ChangeTriageFollowUp(ctx context.Context, message uuid.UUID, in wire.TriageFollowUpChange) error {
+	_, err := c.do(ctx, request{method: http.MethodPost, path: triageMessagePath(message) + "/follow-up", in: in, repeatable: true}, nil)
+	return err
+}
+
 // TriageMessage reads a message with its decision and proposals.
 func (c *Client) TriageMessage(ctx context.Context, id uuid.UUID) (wire.TriageMessageDetail, error) {
 	return read[wire.TriageMessageDetail](ctx, c, triageMessagePath(id), nil)

@@ -107,6 +107,8 @@ type TriageProposals struct {
 	LabelPrefix string            `json:"label_prefix,omitempty"`
 	Junk        string            `json:"junk,omitempty"`
 	Away        *TriageAway       `json:"away,omitempty"`
+	// Brief are the briefs that are sent; nil for none.
+	Brief *TriageBriefSettings `json:"brief,omitempty"`
 	// Actions are the actions of tags in addition to the built-in ones, or in their
 	// place. MaxActions bounds the tries that begin in one round.
 	Actions    map[string]TriageActionDefinition `json:"actions,omitempty"`

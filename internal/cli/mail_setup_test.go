@@ -125,7 +125,7 @@ func TestSetupFromAMaildir(t *testing.T) {
 	t.Logf("from an empty database to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
 
 	again := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", dir, "--yes", "--json"}).out)
-	if again.Stored != "updated" || again.Account != "ann-example.org" || again.Source != "mail-ann-example.org" || again.Brief.Buckets["archived"] == 0 || len(again.Brief.Attention) == 0 {
+	if again.Stored != "updated" || again.Account != "ann-example.org" || again.Source != "mail-ann-example.org" || again.Brief.Total == 0 || len(again.Brief.Attention.Items) == 0 {
 		t.Errorf("the second run answers %+v", again)
 	}
 	if d := again.Defaults; d == nil || len(d.VIP) != 1 || d.VIP[0] != "mila@work.example" || d.Newsletters[0] != "garden.example" || d.Signature != "Ann Example\nExample Ltd" || d.Language != "en" {
@@ -156,7 +156,7 @@ func TestSetupFromDovecot(t *testing.T) {
 	got := n.want(dovecottest.Password+"\n", []string{"triage", "setup"}, "found in thunderbird", "Password of ann", "Login:   works", "Needs you now", "Could you sign the offer")
 	t.Logf("from the command to the first brief in %.1f s:\n%s%s", time.Since(began).Seconds(), got.err, got.out)
 	again := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", "ann@example.org", "--yes", "--json"}).out)
-	if again.Stored != "updated" || again.Source != "mail-ann-example.org" || len(again.Brief.Attention) == 0 {
+	if again.Stored != "updated" || again.Source != "mail-ann-example.org" || len(again.Brief.Attention.Items) == 0 {
 		t.Errorf("the second run answers %+v", again)
 	}
 
@@ -180,7 +180,7 @@ func TestSetupFromDovecot(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := decode[mailsetup.Result](t, n.want("", []string{"triage", "setup", "ann@example.org", "--read-password", file, "--yes", "--json"}).out)
-	if reads.Source != "" || len(reads.Brief.Attention) == 0 {
+	if reads.Source != "" || len(reads.Brief.Attention.Items) == 0 {
 		t.Errorf("with a password for reading alone: %+v", reads)
 	}
 }

@@ -124,6 +124,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) VALUES ($1, $1, 'n', 'n', now(), 1, 'read', 'n')`,
 		`INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, tagged_by) VALUES ($1, $1, 'a', $1, 'due', 'n')`,
 		`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status) VALUES ($1, $1, $1, $1, 'a', 1, 's', 't', 'failed')`,
+		`INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) VALUES ($1, $1, $1, 'n')`,
 		`INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by) VALUES ($1, $1, $1, 'draft', 'n')`,
 		`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope) SELECT $1::uuid, x.id, $1::uuid, $1::uuid, 'archive',
 			'[{"pointer":"/account","value":"a","origin":"config"}]',

@@ -2704,6 +2704,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/brief": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a brief about an account
+         * @description A brief is made from stored data, without a model. Senders, subjects and parts of mail are in it if the account's settings
+         *     show them, or with `mail=true`; bodies never are. A token that is for some tools cannot use this.
+         */
+        get: operations["getTriageBrief"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/accounts/{name}/follow-ups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is owed in the threads of an account
+         * @description At most 500 follow-ups of the last 90 days, by due date. One ends when the side that owes writes in the thread, when its message is
+         *     archived, if the settings of the briefs have `archiving_closes`, or when a person closes it. A token that is for some tools
+         *     cannot use this.
+         */
+        get: operations["listTriageFollowUps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/accounts/{name}/runs": {
         parameters: {
             query?: never;
@@ -2955,6 +2998,26 @@ export interface paths {
          *     A token that is for some tools cannot use this.
          */
         post: operations["purgeTriageAccount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/messages/{id}/follow-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close or put off the follow-up that rests on a message
+         * @description A later message of the thread is another follow-up. A token that is for some tools cannot use this.
+         */
+        post: operations["changeTriageFollowUp"];
         delete?: never;
         options?: never;
         head?: never;
@@ -5669,6 +5732,7 @@ export interface components {
             /** @description The folder for quarantine. */
             junk?: string;
             away?: components["schemas"]["TriageAway"];
+            brief?: components["schemas"]["TriageBriefSettings"];
             /** @description The actions of tags, by name, in addition to the built-in add-contact and create-reminder, or in their place. */
             actions?: {
                 [key: string]: components["schemas"]["TriageActionDefinition"];
@@ -5701,6 +5765,170 @@ export interface components {
             cohorts: string[];
             /** @description The most answers of a day. */
             most_a_day: number;
+        };
+        /** @description The briefs about an account. The account's proposals are mailed and sent under the grants of a person. */
+        TriageBriefSettings: {
+            /** @description IANA name of the owner's time zone. */
+            zone: string;
+            /** @description The time of the morning brief. */
+            morning?: string;
+            /** @description The time of the evening brief. */
+            evening?: string;
+            /** @description Whether briefs and alerts show senders, subjects and parts of mail. Else they show numbers. */
+            show_mail?: boolean;
+            /** @description Whether a follow-up ends when its message leaves the inbox. */
+            archiving_closes?: boolean;
+            /** @description The source of kind `dav` with the owner's calendar. */
+            calendar?: string;
+            /** @description Whether urgent mail is sent to the channels at once, at most five messages an hour for each. */
+            alerts?: boolean;
+            /** @description Where briefs are sent. */
+            channels?: components["schemas"]["TriageBriefChannel"][];
+        };
+        /** @description One of the account's own addresses, or a source of kind `slack`. */
+        TriageBriefChannel: {
+            /** @description One of the addresses in the account's settings. */
+            to?: string;
+            /** @description The source of kind `slack`. */
+            source?: string;
+            /** @description The channel. Left out, the source's webhook. */
+            channel?: string;
+        };
+        /** @description A brief about a mail account. */
+        TriageBrief: {
+            account: components["schemas"]["TriageAccountName"];
+            /** @enum {string} */
+            kind: "morning" | "evening";
+            /** @description The zone of its times for people. */
+            zone: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /**
+             * Format: date-time
+             * @description When it was due, for a late one.
+             */
+            late?: string;
+            /** @description Whether it has senders, subjects and parts of mail. Else lists have numbers alone. */
+            shows_mail: boolean;
+            /** @description The messages that came in. */
+            total: number;
+            /** @description The messages by urgency. `undecided` is left out if it is 0. */
+            buckets: components["schemas"]["TriageBriefCount"][];
+            /** @description Messages that need the owner or have a question to them, most urgent first. */
+            attention: {
+                total: number;
+                items: components["schemas"]["TriageBriefMessage"][];
+            };
+            /** @description The calendar of the day; null for an account without one. */
+            calendar: null | components["schemas"]["TriageBriefCalendar"];
+            /** @description What the owner owes. */
+            owed: {
+                total: number;
+                items: components["schemas"]["TriageFollowUp"][];
+            };
+            /** @description What the owner waits for. */
+            awaited: {
+                total: number;
+                items: components["schemas"]["TriageFollowUp"][];
+            };
+            /** @description What stands in the mail. */
+            found: {
+                total: number;
+                items: components["schemas"]["TriageBriefItem"][];
+            };
+            /** @description What left the inbox, as `archived`, `snoozed`, `junk`, `trashed` or `gone`. */
+            moved: components["schemas"]["TriageBriefCount"][];
+        };
+        TriageBriefCount: {
+            name: string;
+            count: number;
+        };
+        TriageBriefMessage: {
+            message_id: components["schemas"]["UUID"];
+            bucket: string;
+            question: boolean;
+            sender: string;
+            sender_name: string;
+            subject: string;
+            /** Format: date-time */
+            received_at: string;
+        };
+        /** @description Something that stands in a message. */
+        TriageBriefItem: {
+            kind: string;
+            /** @description One line of parts of the message. */
+            text: string;
+            /** Format: date-time */
+            at: string | null;
+            message_id: components["schemas"]["UUID"];
+        };
+        TriageBriefCalendar: {
+            source: string;
+            /** @description Why the calendar was not read. */
+            problem?: string;
+            /** @description The events of the day. */
+            events: {
+                total: number;
+                items: components["schemas"]["TriageBriefEvent"][];
+            };
+        };
+        TriageBriefEvent: {
+            /** Format: date-time */
+            start: string;
+            /** Format: date-time */
+            end: string;
+            whole_day: boolean;
+            summary: string;
+            location?: string;
+        };
+        /** @description Something that is owed in a thread, since a message. */
+        TriageFollowUp: {
+            message_id: components["schemas"]["UUID"];
+            thread_id: components["schemas"]["UUID"];
+            account: components["schemas"]["TriageAccountName"];
+            /** @enum {string} */
+            owed_by: "me" | "them";
+            /**
+             * @description The speech act of the message, or `question` for a question of the owner.
+             * @enum {string}
+             */
+            because: "request" | "propose" | "meet" | "commit" | "question";
+            /** @description The address of the other side. */
+            with: string;
+            with_name: string;
+            subject: string;
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: date-time
+             * @description The first date in the message since it was received.
+             */
+            due: string | null;
+            /** @description The part of the message that is the date. */
+            due_text?: string;
+            /** @description Whether that part has no time. */
+            whole_day?: boolean;
+            /**
+             * Format: date-time
+             * @description Until when it is put off.
+             */
+            later_until: string | null;
+            /**
+             * Format: date-time
+             * @description When a person closed it.
+             */
+            done_at: string | null;
+        };
+        TriageFollowUpChange: {
+            /** @description Close it; false opens it again. */
+            done?: boolean;
+            /**
+             * Format: date-time
+             * @description Put it off until then, at most 366 days.
+             */
+            later_until?: string;
         };
         /** @description The tool that an action tag calls. */
         TriageActionDefinition: {
@@ -13660,6 +13888,76 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    getTriageBrief: {
+        parameters: {
+            query?: {
+                /** @description Left out, the kind that is next or was last due. */
+                kind?: "morning" | "evening";
+                /** @description What came in since. Left out, the end of the last brief that was sent, or 24 hours ago. */
+                since?: string;
+                /** @description Whether senders, subjects and parts of mail are shown, whatever the settings. */
+                mail?: "true";
+            };
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The brief. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageBrief"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageFollowUps: {
+        parameters: {
+            query?: {
+                /** @description Whether to add those that a person closed or put off. */
+                closed?: "true";
+            };
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The follow-ups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageFollowUp"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     listTriageRuns: {
         parameters: {
             query?: {
@@ -14202,6 +14500,43 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    changeTriageFollowUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "done": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["TriageFollowUpChange"];
+            };
+        };
+        responses: {
+            /** @description The change is stored. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];

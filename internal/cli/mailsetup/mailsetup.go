@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/triage/brief"
 	"github.com/countersign-dev/countersign/internal/triage/discover"
 	"github.com/countersign-dev/countersign/internal/triage/suggest"
 )
@@ -54,9 +55,9 @@ type Result struct {
 	Folders  int               `json:"folders"`
 	Defaults *suggest.Settings `json:"defaults,omitempty"`
 	// Review is the time that proposals wait for a person.
-	Review string  `json:"review,omitzero"`
-	Brief  Brief   `json:"brief"`
-	TookMS float64 `json:"took_ms"`
+	Review string           `json:"review,omitzero"`
+	Brief  wire.TriageBrief `json:"brief"`
+	TookMS float64          `json:"took_ms"`
 }
 
 // Command returns the command triage setup.
@@ -137,7 +138,7 @@ func (s *setup) run(ctx context.Context, named string) error {
 	if err := s.store(ctx, p, m, existing, found, secrets); err != nil {
 		return err
 	}
-	if s.result.Brief, err = brief(ctx, p.client, m.name, s.began.AddDate(0, 0, -s.days())); err != nil {
+	if s.result.Brief, err = p.client.TriageBrief(ctx, m.name, client.TriageBriefFilter{Since: s.began.AddDate(0, 0, -s.days()), Mail: true}); err != nil {
 		return err
 	}
 	s.result.TookMS = float64(time.Since(s.began).Microseconds()) / 1000
@@ -173,7 +174,7 @@ func (s *setup) finish(p place) error {
 	if s.app.JSON {
 		return s.app.WriteJSON(s.result)
 	}
-	if err := s.app.Print("\n%s", s.result.Brief.text()); err != nil {
+	if err := s.app.Print("\n%s", brief.Text(s.result.Brief)); err != nil {
 		return err
 	}
 	approves := "Triage proposes nothing: it has no source."

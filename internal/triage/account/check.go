@@ -52,6 +52,11 @@ func (a Account) Check() error {
 	a.Connection.check(a.Kind, &p)
 	checkSettings(a.Settings, &p)
 	checkProposals(a.Proposals, &p)
+	if b := a.Proposals.Brief; b != nil {
+		if err := b.Check(a.Settings.Addresses); err != nil {
+			p.Add("/proposals/brief", envelope.RuleFormat, "%s", err)
+		}
+	}
 	checkTexts(a.Texts, a.Connection.Folders, &p)
 	if a.SecretFrom != "" && !secretForm.MatchString(a.SecretFrom) {
 		p.Add("/secret_from", envelope.RulePattern, "must be env:COUNTERSIGN_TRIAGE_SECRET_ and a name in A-Z, 0-9 and _, or file: and an absolute path")

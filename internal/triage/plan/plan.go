@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/brief"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
@@ -40,6 +41,8 @@ type Config struct {
 	Junk string `json:"junk,omitempty"`
 	// Away is the answer to messages in the owner's absence; nil means none.
 	Away *Away `json:"away,omitempty"`
+	// Brief are the briefs that are sent; nil means none.
+	Brief *brief.Settings `json:"brief,omitempty"`
 	// Actions are the actions of tags in addition to the built-in ones, or in
 	// their place.
 	Actions map[string]tag.Action `json:"actions,omitempty"`

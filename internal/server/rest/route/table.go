@@ -238,6 +238,8 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/export", Operation: "exportTriageAccount", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.ExportAccount)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/preview", Operation: "previewTriageSettings", Roles: people, Scope: identity.TriageRead}, MaxBody: one, Handle: request.WithBody(triage.Preview)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/purge", Operation: "purgeTriageAccount", Roles: admin, Scope: identity.TriageManage}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.PurgeAccount))},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/brief", Operation: "getTriageBrief", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.Brief)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/follow-ups", Operation: "listTriageFollowUps", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.FollowUps)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/runs", Operation: "listTriageRuns", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Runs},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/runs", Operation: "askTriageRun", Roles: people, Scope: identity.TriageManage}, Handle: triage.AskRun},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/set-aside", Operation: "listTriageSetAside", Roles: readers, Scope: identity.TriageRead}, Handle: triage.SetAside},
@@ -260,6 +262,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "GET /api/actions/available", Operation: "listAvailableActions", Roles: readers, Scope: identity.TriageRead}, Handle: triage.AvailableActions},
 		{Route: access.Route{Pattern: "GET /api/actions/log", Operation: "listActionLog", Roles: readers, Scope: identity.TriageRead}, Handle: triage.ActionLog},
 		{Route: access.Route{Pattern: "POST /api/actions/retry/{log_id}", Operation: "retryAction", Roles: people, Scope: identity.ApprovalsDecide}, Handle: triage.ForAllTools(triage.RetryTag)},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/messages/{id}/follow-up", Operation: "changeTriageFollowUp", Roles: people, Scope: identity.MailRead}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.ChangeFollowUp))},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/undo", Operation: "undoTriage", Roles: people, Scope: identity.ApprovalsDecide}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.Undo))},
 
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.yaml", Operation: "getOpenAPI"}, Handle: getOpenAPI},

@@ -1,0 +1,71 @@
+// Package followup finds what is owed in the threads of a mail account, in both
+// directions: from the speech acts of decisions, the owner's unanswered questions and
+// the dates in messages. Nothing of it is stored but what people closed or put off, so
+// that it cannot differ from the mail: one query over partial indexes finds it, and
+// dates are read from the text that it returns.
+package followup
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/triage/span"
+)
+
+// The sides that owe.
+const (
+	Me   = "me"
+	Them = "them"
+)
+
+// Age is the age of the oldest message that a follow-up rests on.
+const Age = 90 * 24 * time.Hour
+
+// maxListed bounds the follow-ups of an account.
+const maxListed = 500
+
+// Dated sets the due date of a follow-up: the first date of its text on the day that
+// the message was received or later.
+func Dated(f *wire.TriageFollowUp, text string, received time.Time, zone *time.Location) {
+	y, m, d := received.In(zone).Date()
+	day := time.Date(y, m, d, 0, 0, 0, 0, zone)
+	for _, found := range span.Dates(text, received, zone) {
+		if found.At.Before(day) {
+			continue
+		}
+		due := found.At
+		if found.WholeDay {
+			due = time.Date(due.Year(), due.Month(), due.Day(), 23, 59, 59, 0, zone)
+		}
+		f.Due, f.DueText, f.WholeDay = new(due.UTC()), strings.Join(strings.Fields(found.Span.Of(text)), " "), found.WholeDay
+		return
+	}
+}
+
+// sortByDue sorts follow-ups by their due dates, those without one last, oldest first.
+func sortByDue(all []wire.TriageFollowUp) {
+	slices.SortStableFunc(all, func(a, b wire.TriageFollowUp) int {
+		switch {
+		case a.Due != nil && b.Due != nil:
+			return a.Due.Compare(*b.Due)
+		case a.Due != nil:
+			return -1
+		case b.Due != nil:
+			return 1
+		}
+		return a.Since.Compare(b.Since)
+	})
+}
+
+// with returns the other side of a message of the owner: its first participant who is
+// not the owner.
+func with(participants, own []string) string {
+	for _, p := range participants {
+		if !slices.ContainsFunc(own, func(a string) bool { return strings.EqualFold(a, p) }) {
+			return p
+		}
+	}
+	return ""
+}
