@@ -89,6 +89,8 @@ type ActionFilter struct {
 	Approval                          envelope.Approval
 	Tool, Source, Session, ExternalID string
 	Automation, Employee, Workflow    string
+	// Query is words that the actions have.
+	Query string
 	// Phases and Risks are any of these.
 	Phases []envelope.Phase
 	Risks  []envelope.Risk
@@ -113,7 +115,7 @@ func (c *Client) Actions(ctx context.Context, f ActionFilter) (wire.Page[wire.Ac
 	}
 	return read[wire.Page[wire.Action]](ctx, c, actionsPath, given(
 		"status", string(f.Status), "approval", string(f.Approval), "tool", f.Tool, "source", f.Source,
-		"session_id", f.Session, "external_id", f.ExternalID, "phase", joined(f.Phases), "risk", joined(f.Risks),
+		"session_id", f.Session, "external_id", f.ExternalID, "q", f.Query, "phase", joined(f.Phases), "risk", joined(f.Risks),
 		"automation_id", f.Automation, "employee_id", f.Employee, "workflow_id", f.Workflow,
 		"since", moment(f.Since), "until", moment(f.Until), "order", order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)))
 }
@@ -263,7 +265,9 @@ type InboxFilter struct {
 	// Tool is a tool or a pattern, as source:name, where either may be *.
 	Tool, Source        string
 	Session, Automation string
-	Risks               []envelope.Risk
+	// Query is words that the items have.
+	Query string
+	Risks []envelope.Risk
 	// Escalated, if set, selects items that were, or were not, escalated.
 	Escalated     *bool
 	ExpiresBefore time.Time
@@ -285,7 +289,7 @@ func (f InboxFilter) query() url.Values {
 		escalated = strconv.FormatBool(*f.Escalated)
 	}
 	return given("kind", joined(f.Kinds), "cohort", f.Cohort, "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
-		"risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
+		"q", f.Query, "risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
 }
 
 // Inbox lists the actions that wait for a person, with the caller's choices.

@@ -44,6 +44,10 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
             WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id AND t.proposal_id = a.action_id AND m.cohort = @cohort::text
         ))
         AND a.tenant_id = @tenant_id AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
+        AND (cardinality(@words::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
+        ))
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
@@ -74,6 +78,10 @@ UNION ALL
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'unknown' = ANY (@kinds::text[]) AND @cohort::text = ''
         AND l.tenant_id = @tenant_id AND l.reason = 'unknown'
+        AND (cardinality(@words::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
+        ))
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
@@ -104,6 +112,10 @@ UNION ALL
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'compensation' = ANY (@kinds::text[]) AND @cohort::text = ''
         AND w.tenant_id = @tenant_id AND w.state = 'compensation_failed'
+        AND (cardinality(@words::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
+        ))
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
@@ -136,6 +148,10 @@ UNION ALL
         AND t.tenant_id = @tenant_id AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
         AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
         AND (@cohort::text = '' OR m.cohort = @cohort::text)
+        AND (cardinality(@words::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
+        ))
         AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))

@@ -7,8 +7,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// redacted replaces a secret.
-const redacted = "[REDACTED]"
+// Redacted replaces a secret.
+const Redacted = "[REDACTED]"
+
+const redacted = Redacted
 
 const (
 	// minBareSecret is the minimum length of a credential after a provider's

@@ -96,7 +96,7 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 			loop *loop
 		}{
 			{work.Sweeps, f.sweep}, {work.Messages, f.deliver}, {work.Expiries, f.expire}, {work.Reconciliations, f.reconcile},
-			{work.Workflows, f.advance}, {work.Proposals, f.take},
+			{work.Workflows, f.advance}, {work.Proposals, f.take}, {work.Words, f.index},
 		} {
 			if found.due {
 				found.loop.poll()

@@ -50,9 +50,9 @@ type Worker struct {
 	waker    *Waker
 	log      *slog.Logger
 
-	watch, release, renew                            *loop
-	take, sweep, deliver, expire, reconcile, advance *loop
-	workflows                                        *background.Workflows
+	watch, release, renew                                   *loop
+	take, sweep, deliver, expire, reconcile, advance, index *loop
+	workflows                                               *background.Workflows
 	// subscribed reports whether subscriptions had messages at some time, so that
 	// events may have some again.
 	subscribed atomic.Bool
@@ -80,6 +80,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 			postgres.Listen(ctx, db, []string{proposalsChannel, workChannel, postgres.EventsChannel}, f.notified, log)
 		}
 	}
+	f.index = newLoop("index actions", 0, log, background.Index(db))
 	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, background.Sweep(ctx, db, f.Wake) })
 	f.deliver = newLoop("deliver messages", deliverDebounce, log, background.Deliver(db, cache, in, cfg.Links, log))
 	f.expire = newLoop("expire decisions and policy", expireDebounce, log, background.Expire(db))
@@ -202,7 +203,7 @@ func (f *Worker) Run(ctx context.Context) error {
 	if f.listen != nil {
 		beside.Go(func() { f.listen(ctx) })
 	}
-	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
+	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance, f.index} {
 		beside.Go(func() { l.run(ctx) })
 	}
 	err := f.pipeline.Run(ctx)

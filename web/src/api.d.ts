@@ -12,7 +12,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find things by how their ids and names begin
+         * Find things by how their ids and names begin, and actions by their words
          * @description Finds at most ten of each kind whose list the caller may read. Ids take at least four hexadecimal digits. Sessions are
          *     those that proposed lately, wait for a person, or have modes; automations those with rules of policy.
          */
@@ -7314,6 +7314,12 @@ export interface components {
         /** @description Answer when the action has ended, or when this time is over; at most 5m. */
         wait: components["schemas"]["Duration"];
         /**
+         * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
+         *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
+         *     of people who proposed, edited or decided. A new action is found some seconds later. Not for agents.
+         */
+        words: string;
+        /**
          * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
          *     each item, and without proposed arguments and outputs that are longer.
          */
@@ -7457,6 +7463,12 @@ export interface operations {
                 source?: components["schemas"]["Slug"];
                 session_id?: components["schemas"]["Name"];
                 external_id?: components["schemas"]["Name"];
+                /**
+                 * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
+                 *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
+                 *     of people who proposed, edited or decided. A new action is found some seconds later. Not for agents.
+                 */
+                q?: components["parameters"]["words"];
                 /**
                  * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
                  *     each item, and without proposed arguments and outputs that are longer.
@@ -8267,6 +8279,12 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /**
+                 * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
+                 *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
+                 *     of people who proposed, edited or decided. A new action is found some seconds later. Not for agents.
+                 */
+                q?: components["parameters"]["words"];
                 /** @description Only actions of these risks, with commas between. */
                 risk?: components["parameters"]["inboxRisk"];
                 /** @description Only items that were, or were not, escalated. */
@@ -8324,6 +8342,12 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /**
+                 * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
+                 *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
+                 *     of people who proposed, edited or decided. A new action is found some seconds later. Not for agents.
+                 */
+                q?: components["parameters"]["words"];
                 /** @description Only actions of these risks, with commas between. */
                 risk?: components["parameters"]["inboxRisk"];
                 /** @description Only items that were, or were not, escalated. */
@@ -8368,6 +8392,12 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /**
+                 * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
+                 *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
+                 *     of people who proposed, edited or decided. A new action is found some seconds later. Not for agents.
+                 */
+                q?: components["parameters"]["words"];
                 /** @description Only actions of these risks, with commas between. */
                 risk?: components["parameters"]["inboxRisk"];
                 /** @description Only items that were, or were not, escalated. */

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -142,6 +143,8 @@ type InboxFilter struct {
 	Cohort    string
 	Risks     []envelope.Risk
 	Escalated *bool
+	// Words selects items that have them all.
+	Words search.Words
 	// ExpiresBefore selects items that expire before it.
 	ExpiresBefore time.Time
 }

@@ -65,7 +65,7 @@ func setKinds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []In
 func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
 	p := &dbsqlc.InboxItemsParams{
 		TenantID: tenant, Kinds: postgres.Texts[string](q.kinds()), Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
-		Automation: postgres.OrNull(q.Automation), Cohort: q.Cohort, RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
+		Automation: postgres.OrNull(q.Automation), Cohort: q.Cohort, Words: append([]string{}, q.Words...), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
 		Sort: string(q.Order), Most: int64(q.Most),
 	}
 	for _, r := range q.Risks {

@@ -12,20 +12,28 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// maxScanned bounds the actions that one List goes through for a filter.
-const maxScanned = 10_000
+// maxScanned bounds the actions that one List goes through for a filter, and maxFound
+// those that it goes through of the ones with some words.
+const (
+	maxScanned = 10_000
+	maxFound   = 1_000
+)
 
 // Filter narrows a list; its zero fields do not.
 type Filter struct {
 	Session, Tool, Source, ExternalID string
 	Automation                        string
-	Employee                          envelope.EmployeeID
-	Workflow                          uuid.UUID
-	Status                            envelope.Status
-	Approval                          envelope.Approval
+	// Words are words that the actions have; their order is that in which they were
+	// indexed.
+	Words    search.Words
+	Employee envelope.EmployeeID
+	Workflow uuid.UUID
+	Status   envelope.Status
+	Approval envelope.Approval
 	// Phases and Risks are any of these.
 	Phases []envelope.Phase
 	Risks  []envelope.Risk
@@ -36,6 +44,8 @@ type Filter struct {
 	// After is where the page before this one ended.
 	After envelope.ActionID
 	Most  int
+	// found are the next actions with the words.
+	found []uuid.UUID
 }
 
 // Page is a part of a list.
@@ -78,7 +88,11 @@ func (s *selection) from(tenant envelope.TenantID, f *Filter, matching bool) {
 	case onlyPhases(envelope.PhaseApproved, envelope.PhaseExecuting):
 		live = "outbox"
 	}
-	fmt.Fprintf(&s.sql, "SELECT a.action_id FROM %s a", live)
+	if f.Words == nil {
+		fmt.Fprintf(&s.sql, "SELECT a.action_id FROM %s a", live)
+	} else {
+		fmt.Fprintf(&s.sql, "SELECT a.action_id FROM unnest(%s::uuid[]) WITH ORDINALITY k (action_id, n) JOIN %s a ON a.action_id = k.action_id", s.arg(f.found), live)
+	}
 	if conditions := f.conditions(); matching && len(conditions) > 0 {
 		// LIMIT keeps the planner from joining the whole view.
 		s.sql.WriteString(" CROSS JOIN LATERAL (SELECT 1 FROM envelopes e WHERE e.tenant_id = a.tenant_id AND e.action_id = a.action_id")
@@ -139,6 +153,9 @@ func (s *selection) between(f *Filter, until *uuid.UUID) {
 
 // List returns a page of envelopes, newest first unless the filter has another order.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
+	if f.Words != nil {
+		return listFound(ctx, tx, tenant, f)
+	}
 	until, err := lastScanned(ctx, tx, tenant, f)
 	if err != nil {
 		return Page{}, err
@@ -146,7 +163,29 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 	var s selection
 	s.from(tenant, &f, true)
 	s.between(&f, until)
-	s.sql.WriteString(" LIMIT " + s.arg(f.Most+1))
+	return s.page(ctx, tx, tenant, f.Most, until)
+}
+
+// listFound is List of actions with words.
+func listFound(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
+	var err error
+	if f.found, err = search.Find(ctx, tx, f.Words, f.After, f.Oldest, maxFound); err != nil || len(f.found) == 0 {
+		return Page{}, err
+	}
+	var until *uuid.UUID
+	if n := len(f.found); n == maxFound {
+		until = &f.found[n-1]
+	}
+	var s selection
+	s.from(tenant, &f, true)
+	s.sql.WriteString(" ORDER BY k.n")
+	return s.page(ctx, tx, tenant, f.Most, until)
+}
+
+// page returns the first of the selected actions. until is where the next page begins if
+// the selection has no more.
+func (s *selection) page(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int, until *uuid.UUID) (Page, error) {
+	s.sql.WriteString(" LIMIT " + s.arg(most+1))
 	rows, err := tx.Query(ctx, s.sql.String(), s.args...)
 	if err != nil {
 		return Page{}, err
@@ -157,9 +196,9 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 	}
 	var p Page
 	switch {
-	case len(ids) > f.Most:
-		ids = ids[:f.Most]
-		p.Next = new(envelope.ActionID(ids[f.Most-1]))
+	case len(ids) > most:
+		ids = ids[:most]
+		p.Next = new(envelope.ActionID(ids[most-1]))
 	case until != nil:
 		p.Next = new(envelope.ActionID(*until))
 	}

@@ -91,6 +91,7 @@ func List(a *command.App) *cobra.Command {
 	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
 	flags.StringVar(&f.ExternalID, "external-id", "", "filter by external id, the `name` that you gave")
 	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	flags.StringVar(&f.Query, "search", "", "search arguments, tools, people and sessions for `words`")
 	command.IDFlag(cmd, &f.Employee, "employee-id", "filter by employee `id`")
 	command.IDFlag(cmd, &f.Workflow, "workflow-id", "filter by workflow `id`")
 	command.RangeFlags(cmd, &f.Since, &f.Until, "actions proposed")

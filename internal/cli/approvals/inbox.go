@@ -110,6 +110,7 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
 	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
 	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	flags.StringVar(&f.Query, "search", "", "search arguments, tools, people and sessions for `words`")
 	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, question, review, unknown, compensation, notify (only if named)",
 		wire.InboxApproval, wire.InboxQuestion, wire.InboxReview, wire.InboxUnknown, wire.InboxCompensation, wire.InboxNotify)
 	cohortFlag(cmd, &f.Cohort, "filter by `cohort` of the mail, such as newsletters; needs the scope mail:read")

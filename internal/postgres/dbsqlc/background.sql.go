@@ -35,6 +35,11 @@ SELECT
         ) first
         WHERE l.held_until IS NULL OR l.held_until <= now()
     )::boolean AS proposals,
+    EXISTS (
+        SELECT 1 FROM action_word_cursors c
+        WHERE (c.next_at <= now() OR c.next_at > now() + interval '1 minute')
+            AND EXISTS (SELECT 1 FROM events e WHERE e.tenant_id = c.tenant_id AND (e.txid, e.event_id) > (c.cursor_txid, c.cursor_event))
+    )::boolean AS words,
     EXISTS (SELECT 1 FROM dead_letters d WHERE d.reconcile_at <= now() AND NOT bucket_paused(d.tenant_id, ''))::boolean AS reconciliations,
     EXISTS (
         SELECT 1 FROM sources s
@@ -51,6 +56,7 @@ type BackgroundDueRow struct {
 	Expiries        bool
 	Workflows       bool
 	Proposals       bool
+	Words           bool
 	Reconciliations bool
 	Listings        bool
 }
@@ -67,6 +73,7 @@ func (q *Queries) BackgroundDue(ctx context.Context, db DBTX, maxAgeSeconds floa
 		&i.Expiries,
 		&i.Workflows,
 		&i.Proposals,
+		&i.Words,
 		&i.Reconciliations,
 		&i.Listings,
 	)

@@ -108,25 +108,29 @@ const inboxItems = `-- name: InboxItems :many
             WHERE t.tenant_id = a.tenant_id AND t.external_id = a.external_id AND t.proposal_id = a.action_id AND m.cohort = $2::text
         ))
         AND a.tenant_id = $3 AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
-        AND ($4::text IS NULL OR a.source_id = $4)
-        AND ($5::text IS NULL OR a.tool_name = $5)
-        AND ($6::text IS NULL OR a.session_id = $6)
-        AND ($7::text IS NULL OR a.automation_id = $7)
-        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
-        AND ($9::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $9)
-        AND ($10::timestamptz IS NULL OR a.approval_expires_at < $10)
-        AND CASE $11::text
-            WHEN 'newest' THEN a.action_id < $12
-            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($13::timestamptz, $12)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($14::integer, $12)
-            ELSE a.action_id > $12::uuid
+        AND (cardinality($4::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
+        ))
+        AND ($5::text IS NULL OR a.source_id = $5)
+        AND ($6::text IS NULL OR a.tool_name = $6)
+        AND ($7::text IS NULL OR a.session_id = $7)
+        AND ($8::text IS NULL OR a.automation_id = $8)
+        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
+        AND ($10::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $10)
+        AND ($11::timestamptz IS NULL OR a.approval_expires_at < $11)
+        AND CASE $12::text
+            WHEN 'newest' THEN a.action_id < $13
+            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($14::timestamptz, $13)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
+            ELSE a.action_id > $13::uuid
         END
     ORDER BY
-        CASE WHEN $11 = 'expiry' THEN a.approval_expires_at END,
-        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $11 = 'newest' THEN a.action_id END DESC,
+        CASE WHEN $12 = 'expiry' THEN a.approval_expires_at END,
+        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $15::bigint
+    LIMIT $16::bigint
 )
 UNION ALL
 (
@@ -138,24 +142,28 @@ UNION ALL
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'unknown' = ANY ($1::text[]) AND $2::text = ''
         AND l.tenant_id = $3 AND l.reason = 'unknown'
-        AND ($4::text IS NULL OR a.source_id = $4)
-        AND ($5::text IS NULL OR a.tool_name = $5)
-        AND ($6::text IS NULL OR a.session_id = $6)
-        AND ($7::text IS NULL OR a.automation_id = $7)
-        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
-        AND ($9::boolean IS NULL OR NOT $9)
-        AND $10::timestamptz IS NULL
-        AND CASE $11::text
-            WHEN 'newest' THEN l.action_id < $12
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($13::timestamptz, $12)
-            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($14::integer, $12)
-            ELSE l.action_id > $12::uuid
+        AND (cardinality($4::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
+        ))
+        AND ($5::text IS NULL OR a.source_id = $5)
+        AND ($6::text IS NULL OR a.tool_name = $6)
+        AND ($7::text IS NULL OR a.session_id = $7)
+        AND ($8::text IS NULL OR a.automation_id = $8)
+        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
+        AND ($10::boolean IS NULL OR NOT $10)
+        AND $11::timestamptz IS NULL
+        AND CASE $12::text
+            WHEN 'newest' THEN l.action_id < $13
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($14::timestamptz, $13)
+            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($15::integer, $13)
+            ELSE l.action_id > $13::uuid
         END
     ORDER BY
-        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $11 = 'newest' THEN l.action_id END DESC,
+        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'newest' THEN l.action_id END DESC,
         l.action_id
-    LIMIT $15::bigint
+    LIMIT $16::bigint
 )
 UNION ALL
 (
@@ -168,24 +176,28 @@ UNION ALL
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'compensation' = ANY ($1::text[]) AND $2::text = ''
         AND w.tenant_id = $3 AND w.state = 'compensation_failed'
-        AND ($4::text IS NULL OR a.source_id = $4)
-        AND ($5::text IS NULL OR a.tool_name = $5)
-        AND ($6::text IS NULL OR a.session_id = $6)
-        AND ($7::text IS NULL OR a.automation_id = $7)
-        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
-        AND ($9::boolean IS NULL OR NOT $9)
-        AND $10::timestamptz IS NULL
-        AND CASE $11::text
-            WHEN 'newest' THEN s.action_id < $12
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($13::timestamptz, $12)
-            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($14::integer, $12)
-            ELSE s.action_id > $12::uuid
+        AND (cardinality($4::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
+        ))
+        AND ($5::text IS NULL OR a.source_id = $5)
+        AND ($6::text IS NULL OR a.tool_name = $6)
+        AND ($7::text IS NULL OR a.session_id = $7)
+        AND ($8::text IS NULL OR a.automation_id = $8)
+        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
+        AND ($10::boolean IS NULL OR NOT $10)
+        AND $11::timestamptz IS NULL
+        AND CASE $12::text
+            WHEN 'newest' THEN s.action_id < $13
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($14::timestamptz, $13)
+            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($15::integer, $13)
+            ELSE s.action_id > $13::uuid
         END
     ORDER BY
-        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $11 = 'newest' THEN s.action_id END DESC,
+        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'newest' THEN s.action_id END DESC,
         s.action_id
-    LIMIT $15::bigint
+    LIMIT $16::bigint
 )
 UNION ALL
 (
@@ -200,24 +212,28 @@ UNION ALL
         AND t.tenant_id = $3 AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
         AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
         AND ($2::text = '' OR m.cohort = $2::text)
-        AND ($4::text IS NULL OR a.source_id = $4)
-        AND ($5::text IS NULL OR a.tool_name = $5)
-        AND ($6::text IS NULL OR a.session_id = $6)
-        AND ($7::text IS NULL OR a.automation_id = $7)
-        AND (cardinality($8::integer[]) = 0 OR r.risk_rank = ANY ($8::integer[]))
-        AND ($9::boolean IS NULL OR NOT $9)
-        AND $10::timestamptz IS NULL
-        AND CASE $11::text
-            WHEN 'newest' THEN a.action_id < $12
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($13::timestamptz, $12)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($14::integer, $12)
-            ELSE a.action_id > $12::uuid
+        AND (cardinality($4::text[]) = 0 OR EXISTS (
+            SELECT 1 FROM action_words x
+            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
+        ))
+        AND ($5::text IS NULL OR a.source_id = $5)
+        AND ($6::text IS NULL OR a.tool_name = $6)
+        AND ($7::text IS NULL OR a.session_id = $7)
+        AND ($8::text IS NULL OR a.automation_id = $8)
+        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
+        AND ($10::boolean IS NULL OR NOT $10)
+        AND $11::timestamptz IS NULL
+        AND CASE $12::text
+            WHEN 'newest' THEN a.action_id < $13
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($14::timestamptz, $13)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
+            ELSE a.action_id > $13::uuid
         END
     ORDER BY
-        CASE WHEN $11 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $11 = 'newest' THEN a.action_id END DESC,
+        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $15::bigint
+    LIMIT $16::bigint
 )
 `
 
@@ -225,6 +241,7 @@ type InboxItemsParams struct {
 	Kinds         []string
 	Cohort        string
 	TenantID      envelope.TenantID
+	Words         []string
 	Source        *string
 	Tool          *string
 	Session       *string
@@ -269,6 +286,7 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 		arg.Kinds,
 		arg.Cohort,
 		arg.TenantID,
+		arg.Words,
 		arg.Source,
 		arg.Tool,
 		arg.Session,

@@ -8,10 +8,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -196,4 +199,19 @@ func (f *Filter) Passes(of Subject) bool {
 		}
 	}
 	return true
+}
+
+// Words returns the words of the filter q of a list; nil without one. Agents have none:
+// actions that they may not see would change their pages.
+func Words(by identity.Principal, q string) (search.Words, error) {
+	switch words := search.Parse(q); {
+	case q == "":
+		return nil, nil
+	case by.Role == identity.RoleAgent:
+		return nil, fault.Coded(wire.CodeRole, fault.Denied, "the filter q needs the role viewer")
+	case words == nil:
+		return nil, check.Invalid("/query/q", envelope.RuleFormat, "must have a letter or a digit")
+	default:
+		return words, nil
+	}
 }

@@ -50,3 +50,54 @@ func TestSearchFindsOnlyListableItems(t *testing.T) {
 	}
 	f.agent.send("GET", "/api/v1/search?q=mail", nil).wants(t, 403)
 }
+
+// TestWordsFindWhatTheCallerSees searches lists and everything by words of arguments.
+func TestWordsFindWhatTheCallerSees(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("words")
+	f.mode("*", "require_approval")
+	sent := f.propose(object{"to": "ana@example.org", "password": "hunter2"})
+	f.propose(object{"to": "bo@example.net"})
+	f.index()
+	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
+	others := f.fixture.tenant("others").admin
+	ids := func(by *client, path, text string) (found []string) {
+		var answer struct {
+			Items []struct {
+				ID       string
+				ActionID string `json:"action_id"`
+				Envelope struct {
+					ActionID string `json:"action_id"`
+				}
+				Label string
+			}
+		}
+		by.send("GET", "/api/v1/"+path+"?q="+url.QueryEscape(text), nil).wants(t, 200).into(t, &answer)
+		for _, it := range answer.Items {
+			found = append(found, it.ID+it.ActionID+it.Envelope.ActionID)
+		}
+		return found
+	}
+
+	for _, path := range []string{"actions", "inbox", "search"} {
+		for _, by := range []*client{f.admin, viewer} {
+			if got := ids(by, path, "Ana example.org"); !slices.Equal(got, []string{sent}) {
+				t.Errorf("%s finds %q by an address, want %q", path, got, sent)
+			}
+			if got := ids(by, path, "hunter2"); len(got) > 0 {
+				t.Errorf("%s finds %q by a password", path, got)
+			}
+		}
+		if got := ids(others, path, "ana example.org"); len(got) > 0 {
+			t.Errorf("%s finds another tenant's %q", path, got)
+		}
+		f.agent.send("GET", "/api/v1/"+path+"?q=ana", nil).wants(t, 403)
+	}
+	f.admin.send("GET", "/api/v1/actions?q=%25_", nil).wants(t, 400)
+	f.admin.send("GET", "/api/v1/inbox/counts?q=%25_", nil).wants(t, 400)
+	var counts struct{ Total int }
+	f.admin.send("GET", "/api/v1/inbox/counts?q=example", nil).wants(t, 200).into(t, &counts)
+	if counts.Total != 2 {
+		t.Errorf("%d are counted by a word, want 2", counts.Total)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/proposal"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
+	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/connection"
@@ -83,6 +84,23 @@ func Reconcile(db postgres.Begins, cache *settings.Cache, live *connection.Pool,
 				return 0, err
 			}
 			poll()
+		}
+		return 0, nil
+	}
+}
+
+// indexPause is the pause of the index while there is more to do.
+const indexPause = 100 * time.Millisecond
+
+// Index returns the work that indexes actions for the search.
+func Index(db postgres.Begins) Work {
+	return func(ctx context.Context) (time.Duration, error) {
+		var pause time.Duration
+		for ctx.Err() == nil {
+			if more, err := search.Step(ctx, db); err != nil || !more {
+				return pause, err
+			}
+			pause = indexPause
 		}
 		return 0, nil
 	}

@@ -133,6 +133,9 @@ func actionFilter(c *request.Call) (outbox.Filter, error) {
 			return f, request.Invalid("/query/workflow_id", envelope.RuleFormat, "must be a UUID")
 		}
 	}
+	if f.Words, err = access.Words(c.By, q.Get("q")); err != nil {
+		return f, err
+	}
 	f.Since, f.Until, err = c.QueryRange()
 	return f, err
 }

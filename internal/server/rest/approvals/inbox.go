@@ -125,6 +125,9 @@ func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 	if f.Cohort = q.Get("cohort"); f.Cohort != "" && !access.ReadsMail(c.By) {
 		return f, fault.Coded(wire.CodeScope, fault.Denied, "the filter cohort needs the scope %s, and a token for all tools", identity.MailRead)
 	}
+	if f.Words, err = access.Words(c.By, q.Get("q")); err != nil {
+		return f, err
+	}
 	f.ExpiresBefore, err = c.QueryTime("expires_before")
 	return f, err
 }
