@@ -125,13 +125,13 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_worker USING (true) WITH CHECK (true)', t || '_worker', t);
+        EXECUTE format('CREATE POLICY %I ON %I FOR SELECT TO countersign_api USING (tenant_id = (SELECT current_tenant()))', t || '_api', t);
         EXECUTE format('CREATE POLICY %I ON %I TO countersign_owner USING (true) WITH CHECK (true)', t || '_owner', t);
     END LOOP;
 END
 $$;
 -- +goose StatementEnd
-CREATE POLICY action_words_api ON action_words FOR SELECT TO countersign_api USING (tenant_id = (SELECT current_tenant()));
-GRANT SELECT ON action_words TO countersign_api;
+GRANT SELECT ON action_words, action_word_cursors TO countersign_api;
 GRANT SELECT, INSERT, UPDATE (words, people) ON action_words TO countersign_worker;
 GRANT SELECT, UPDATE (cursor_txid, cursor_event, filled, next_at) ON action_word_cursors TO countersign_worker;
 
