@@ -4,6 +4,14 @@ import { type Json, parse, stringify } from './json'
 
 export type Schemas = components['schemas']
 
+// withoutCommands returns a sentence of the API without the commands of a terminal that it names as remedies: the page
+// has buttons for these.
+export const withoutCommands = (text: string) =>
+  text
+    .replace(/\s*\((?:[^()]*: )?countersign [^)]*\)/g, '')
+    .replace(/(?:[;,] [^;:,.]*)?: countersign [^;.]*/g, (found) => /^[;,] [^:]*/.exec(found)?.[0] ?? '')
+    .replace(/; countersign [^;.]*/g, '')
+
 // Problem is an answer of the API that is an error (RFC 9457).
 export class Problem extends Error {
   readonly status: number
@@ -14,12 +22,15 @@ export class Problem extends Error {
   readonly retryAfter: number | undefined
 
   constructor(status: number, body: Record<string, unknown>, headers: Headers) {
-    super(String(body.title ?? `HTTP ${status}`))
+    super(withoutCommands(String(body.title ?? `HTTP ${status}`)))
     this.status = status
     this.code = String(body.code ?? '')
-    this.detail = String(body.detail ?? '')
+    this.detail = withoutCommands(String(body.detail ?? ''))
     this.requestID = headers.get('X-Request-Id') ?? ''
-    this.errors = Array.isArray(body.errors) ? (body.errors as Problem['errors']) : []
+    this.errors = (Array.isArray(body.errors) ? (body.errors as Problem['errors']) : []).map((one) => ({
+      ...one,
+      message: withoutCommands(one.message),
+    }))
     const after = Number(headers.get('Retry-After'))
     this.retryAfter = Number.isFinite(after) && after > 0 ? after : undefined
   }

@@ -14,7 +14,27 @@ export interface DialogProps {
   mustAnswer?: boolean
 }
 
-// Dialog is open while it is rendered. Afterwards the focus is where it was, or on the page's main part.
+// begin moves the focus to the first control of a dialog that is not its way out, or to its title.
+function begin(dialog: HTMLElement | null) {
+  const first =
+    dialog?.querySelector<HTMLElement>('[autofocus]') ??
+    dialog?.querySelector<HTMLElement>('.dialog-body :is(input:not([type=hidden]), select, textarea)') ??
+    dialog?.querySelector<HTMLElement>('.dialog-actions button:not([aria-disabled=true])') ??
+    dialog?.querySelector<HTMLElement>('.dialog-head h2')
+  first?.focus({ preventScroll: true })
+}
+
+// back moves the focus to where it was before a dialog: to the element that had it, to the selected row of a list, or
+// to the page's main part.
+function back(before: Element | null) {
+  const to =
+    before instanceof HTMLElement && before !== document.body && before.id !== 'main' && before.isConnected
+      ? before
+      : (document.querySelector<HTMLElement>('main .list-row[aria-current=true]') ?? document.getElementById('main'))
+  to?.focus({ preventScroll: true })
+}
+
+// Dialog is open while it is rendered.
 export function Dialog({ title, onClose, children, actions, kind = 'dialog', mustAnswer }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   const layer = useContext(Layer)
@@ -22,13 +42,10 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
     const before = document.activeElement
     const dialog = element.current
     dialog?.showModal()
+    if (!dialog?.contains(document.activeElement) || document.activeElement?.closest('.dialog-head')) begin(dialog)
     return () => {
       dialog?.close()
-      const back =
-        before instanceof HTMLElement && before !== document.body && before.isConnected
-          ? before
-          : document.getElementById('main')
-      back?.focus({ preventScroll: true })
+      back(before)
     }
   }, [])
   return (
@@ -47,7 +64,7 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
       <Layer value={layer + 1}>
         {kind !== 'palette' && (
           <header className="dialog-head">
-            <h2>{title}</h2>
+            <h2 tabIndex={-1}>{title}</h2>
             {!mustAnswer && <IconButton icon="cross" label="Close" onClick={onClose} />}
           </header>
         )}

@@ -52,26 +52,34 @@ export function Toasts() {
     () => shown,
   )
   const drop = (id: number) => set(shown.filter((one) => one.id !== id))
+  const draw = (notes: readonly Shown[]) =>
+    notes.map((one) => (
+      <div key={one.id} className={`toast ${one.tone ?? 'plain'}`}>
+        <span>{one.text}</span>
+        {one.action && (
+          <Button
+            kind="quiet"
+            command={one.action.command}
+            onClick={() => {
+              drop(one.id)
+              one.action?.run()
+            }}
+          >
+            {one.action.label}
+          </Button>
+        )}
+        <IconButton icon="cross" label="Close" onClick={() => drop(one.id)} />
+      </div>
+    ))
+  // A note is read out once: not again with the next one, and not when it goes.
   return (
-    <div className="toasts" role="status" aria-live="polite">
-      {all.map((one) => (
-        <div key={one.id} className={`toast ${one.tone ?? 'plain'}`} role={one.tone === 'bad' ? 'alert' : undefined}>
-          <span>{one.text}</span>
-          {one.action && (
-            <Button
-              kind="quiet"
-              command={one.action.command}
-              onClick={() => {
-                drop(one.id)
-                one.action?.run()
-              }}
-            >
-              {one.action.label}
-            </Button>
-          )}
-          <IconButton icon="cross" label="Close" onClick={() => drop(one.id)} />
-        </div>
-      ))}
+    <div className="toasts">
+      <div role="status" aria-atomic="false" aria-relevant="additions">
+        {draw(all.filter((one) => one.tone !== 'bad'))}
+      </div>
+      <div role="alert" aria-atomic="false" aria-relevant="additions">
+        {draw(all.filter((one) => one.tone === 'bad'))}
+      </div>
     </div>
   )
 }

@@ -19,6 +19,7 @@ import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs,
 import { Acknowledge } from './Acknowledge'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
+import { useHeld } from './hand'
 import { type Action, actionQuery, type Item } from './items'
 import type { Looking } from './looking'
 import { rebased, remember, useMemory } from './memory'
@@ -87,6 +88,7 @@ function Loaded({
   const name = `${action.envelope.tool.source}:${action.envelope.tool.name}`
   const tool = useTool(name)
   const memory = useMemory(id)
+  useHeld()
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const args = action.envelope.args as Json
   const etag = action.decision?.etag ?? ''

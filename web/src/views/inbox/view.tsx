@@ -15,6 +15,7 @@ import { Batch } from './Batch'
 import { Detail } from './Detail'
 import { forecastQuery } from './decide'
 import { Filter } from './Filter'
+import { holdsBar, toBar, useHand } from './hand'
 import {
   actionQuery,
   decided,
@@ -58,9 +59,17 @@ export default function Inbox({ id }: { id?: string }) {
   const at = rows.findIndex((item) => keyOf(item) === id)
   const item = useItem(id, rows[at] ?? inbox.items?.find((one) => keyOf(one) === id), inbox.items !== undefined)
   const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
+  const follows = useRef(false)
   const onDecided = () => {
+    follows.current = holdsBar()
     if (next) open(keyOf(next))
   }
+  useHand()
+  // The focus follows to the action that is opened.
+  useEffect(() => {
+    if (follows.current) toBar()
+    follows.current = false
+  }, [id])
   useReadAhead(id === undefined ? undefined : next)
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const chosen = useMemo(
@@ -79,13 +88,12 @@ export default function Inbox({ id }: { id?: string }) {
   const goneRows = rows.filter(gone)
   return (
     <div className={id ? 'inbox has-detail' : 'inbox'}>
+      {id && <SkipToBar />}
       <section className="inbox-list" aria-label="What waits">
         <header className="inbox-head">
           <div className="row">
             <h1>Inbox</h1>
-            <span className="muted" role="status">
-              {counts.data && summary(counts.data)}
-            </span>
+            <span className="muted">{counts.data && summary(counts.data)}</span>
           </div>
           <Kinds
             counts={counts.data?.by_kind}
@@ -148,21 +156,24 @@ export default function Inbox({ id }: { id?: string }) {
       </section>
       <section className="inbox-detail" aria-label="In full">
         {id ? (
-          <Detail
-            key={id}
-            id={id}
-            item={item}
-            onDecided={onDecided}
-            marked={marked.size}
-            head={
-              <Head
-                at={at}
-                of={rows.length}
-                onGo={(to) => rows[to] && open(keyOf(rows[to]!))}
-                back={`/inbox${searchOf(search, {})}`}
-              />
-            }
-          />
+          <>
+            <SkipToBar />
+            <Detail
+              key={id}
+              id={id}
+              item={item}
+              onDecided={onDecided}
+              marked={marked.size}
+              head={
+                <Head
+                  at={at}
+                  of={rows.length}
+                  onGo={(to) => rows[to] && open(keyOf(rows[to]!))}
+                  back={`/inbox${searchOf(search, {})}`}
+                />
+              }
+            />
+          </>
         ) : (
           <Empty title="Nothing is open">
             <p className="muted">Press J, or choose something from the list.</p>
@@ -180,6 +191,15 @@ export default function Inbox({ id }: { id?: string }) {
         />
       )}
     </div>
+  )
+}
+
+// SkipToBar leads the keyboard past the list and the values to what a person can do.
+function SkipToBar() {
+  return (
+    <button type="button" className="skip" onClick={toBar}>
+      Skip to the decision
+    </button>
   )
 }
 
