@@ -2,8 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
 // Tool is the name of a tool at the source of mail.
@@ -23,9 +26,13 @@ const (
 )
 
 // Patterns returns the patterns of tools that a database login of triage may propose,
-// of any source.
+// of any source: the tools of mail, and those of the built-in actions of tags. The
+// database accepts the latter as open tries of tags alone.
 func Patterns() []string {
 	var all []string
+	for _, action := range slices.Sorted(maps.Keys(tag.Registry(nil))) {
+		all = append(all, "*:"+tag.Registry(nil)[action].Tool)
+	}
 	for _, r := range Rules() {
 		if r.Pattern != "/account" {
 			continue
