@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the servers Dovecot and Radicale available for tests.
+# Makes the servers Dovecot and Radicale, and Nix, available for tests.
 set -euo pipefail
 
 usage() {
@@ -9,9 +9,10 @@ usage: scripts/servers.sh      install the servers that are missing
 
 Tests of mail run against Dovecot 2.3 and aiosmtpd, those of calendars and
 address books against Radicale 3. The tests start them on a free port, with data
-in a temporary folder. This script installs the packages dovecot-imapd,
-python3-aiosmtpd and python3-radicale where it is root and has apt-get. Elsewhere it says what to do,
-and the tests that need a missing server are skipped. It never fails.
+in a temporary folder. The module for Nix is evaluated by nix-instantiate. This
+script installs the packages dovecot-imapd, python3-aiosmtpd, python3-radicale
+and nix-bin where it is root and has apt-get. Elsewhere it says what to do, and
+the tests that need a missing one are skipped. It never fails.
 USAGE
 }
 
@@ -22,6 +23,7 @@ missing() {
 	command -v dovecot >/dev/null || [[ -x /usr/sbin/dovecot ]] || echo dovecot-imapd
 	/usr/bin/python3 -c "import aiosmtpd" 2>/dev/null || echo python3-aiosmtpd
 	/usr/bin/python3 -c "import radicale" 2>/dev/null || echo python3-radicale
+	command -v nix-instantiate >/dev/null || echo nix-bin
 }
 
 main() {
@@ -42,7 +44,7 @@ main() {
 		return
 	fi
 	if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-		say "tests are skipped: install Dovecot 2.3 with IMAP, aiosmtpd and Radicale 3 (Debian and Ubuntu: apt-get install ${packages[*]})"
+		say "tests are skipped: install Dovecot 2.3 with IMAP, aiosmtpd, Radicale 3 and Nix (Debian and Ubuntu: apt-get install ${packages[*]})"
 		return
 	fi
 	say "installing packages of the system: ${packages[*]}"

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,11 +132,12 @@ type TriageAway struct {
 
 // TriageActionDefinition is the tool that an action tag calls.
 type TriageActionDefinition struct {
-	Description string            `json:"description,omitempty"`
-	Source      string            `json:"source"`
-	Tool        string            `json:"tool"`
-	Prompt      string            `json:"prompt,omitempty"`
-	DefaultArgs map[string]string `json:"default_args,omitempty"`
+	Description string `json:"description,omitempty"`
+	Source      string `json:"source"`
+	Tool        string `json:"tool"`
+	Prompt      string `json:"prompt,omitempty"`
+	// DefaultArgs are texts, numbers, booleans, and lists and objects of these.
+	DefaultArgs map[string]json.RawMessage `json:"default_args,omitempty"`
 }
 
 // TriageAccount is a mail account that triage reads.

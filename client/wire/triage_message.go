@@ -173,7 +173,8 @@ type TriageProposal struct {
 type TriageField struct {
 	Pointer string `json:"pointer"`
 	Value   string `json:"value"`
-	// Origin is header, config, template, enum, calendar or model_text; Ref is the exact place.
+	// Origin is header, config, template, enum, calendar, model_text, span, or literal for a
+	// number or a boolean of the configuration; Ref is the exact place.
 	Origin string `json:"origin"`
 	Ref    string `json:"ref"`
 }

@@ -340,7 +340,10 @@ func TestDefaultsWinAndRoundsAreBounded(t *testing.T) {
 	f.put("work", func(a *account.Account) {
 		a.Proposals.MaxActions = 2
 		a.Proposals.Actions = map[string]tag.Action{tag.CreateReminder: {
-			Source: "dav", Tool: tag.CreateReminder, DefaultArgs: map[string]string{"summary": "Pay", "calendar": "Family"},
+			Source: "dav", Tool: tag.CreateReminder, DefaultArgs: map[string]json.RawMessage{
+				"summary": json.RawMessage(`"Pay"`), "calendar": json.RawMessage(`"Family"`),
+				"whole": json.RawMessage(`true`), "alarms": json.RawMessage(`[15, 2.50]`), "style": json.RawMessage(`{"color": "red", "rank": 9007199254740993, "of": [{"a": false}]}`),
+			},
 		}}
 	})
 	for i := range 5 {
@@ -354,7 +357,7 @@ func TestDefaultsWinAndRoundsAreBounded(t *testing.T) {
 	if n := one[int](f.fixture, "SELECT count(1) FROM triage_tags WHERE state = 'open'"); n != 2 {
 		t.Errorf("%d tries in a round, want 2", n)
 	}
-	if got := f.args("create-reminder"); got != `{"end": "2027-02-15", "start": "2027-02-15", "summary": "Pay", "calendar": "Family"}` {
+	if got := f.args("create-reminder"); got != `{"end": "2027-02-15", "start": "2027-02-15", "style": {"of": [{"a": false}], "rank": 9007199254740993, "color": "red"}, "whole": true, "alarms": [15, 2.50], "summary": "Pay", "calendar": "Family"}` {
 		t.Errorf("arguments = %s, want those of the configuration", got)
 	}
 	f.once()
@@ -429,6 +432,7 @@ func TestTriesAreOfTags(t *testing.T) {
 		"another tool":        {external, "dav", "add-contact", "span", false},
 		"another source":      {external, "mail", "create-reminder", "span", false},
 		"text of a model":     {external, "dav", "create-reminder", "model_text", false},
+		"a text as a number":  {external, "dav", "create-reminder", "literal", false},
 		"a name of no tag":    {"triage:" + strings.Repeat("0", 64), "dav", "create-reminder", "span", false},
 		"an argument without": {external, "dav", "create-reminder", "", false},
 	} {

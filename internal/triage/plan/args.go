@@ -26,7 +26,10 @@ func Args(rows []Row) (json.RawMessage, error) {
 		if !utf8.ValidString(row.Value) || strings.ContainsRune(row.Value, 0) {
 			return nil, fmt.Errorf("invalid text in the field %q", row.Pointer)
 		}
-		if !root.put(path, row.Value) {
+		if row.Origin == Literal && !isLiteral(row.Value) {
+			return nil, fmt.Errorf("the field %q is not a number or a boolean", row.Pointer)
+		}
+		if !root.put(path, row.Value, row.Origin == Literal) {
 			return nil, fmt.Errorf("the field %q conflicts with another field", row.Pointer)
 		}
 	}
@@ -40,21 +43,27 @@ func Args(rows []Row) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// node is a text or has members. A node whose members are all indices is a
-// list.
-type node struct {
-	text    string
-	members map[string]*node // nil for a text
+// isLiteral reports whether a text is a number or a boolean in JSON.
+func isLiteral(text string) bool {
+	return json.Valid([]byte(text)) && strings.IndexAny(text, "-0123456789tf") == 0
 }
 
-func (n *node) put(path []string, text string) bool {
+// node is a text, a number or a boolean in JSON, or has members. A node whose members are
+// all indices is a list.
+type node struct {
+	text    string
+	literal bool
+	members map[string]*node // nil for a text and a literal
+}
+
+func (n *node) put(path []string, text string, literal bool) bool {
 	if n.members == nil {
 		return false
 	}
 	next, there := n.members[path[0]]
 	if len(path) == 1 {
 		if !there {
-			n.members[path[0]] = &node{text: text}
+			n.members[path[0]] = &node{text: text, literal: literal}
 		}
 		return !there
 	}
@@ -62,7 +71,7 @@ func (n *node) put(path []string, text string) bool {
 		next = &node{members: map[string]*node{}}
 		n.members[path[0]] = next
 	}
-	return next.put(path[1:], text)
+	return next.put(path[1:], text, literal)
 }
 
 func (n *node) indexed() bool {
@@ -75,7 +84,10 @@ func (n *node) indexed() bool {
 }
 
 func (n *node) value() (any, error) {
-	if n.members == nil {
+	switch {
+	case n.literal:
+		return json.RawMessage(n.text), nil
+	case n.members == nil:
 		return n.text, nil
 	}
 	list := n.indexed()

@@ -36,6 +36,8 @@ const (
 	// Span is a part of the text of a message that its owner tagged, or a date in
 	// such a part. No proposal that triage makes by itself takes one.
 	Span Origin = "span"
+	// Literal is a number or a boolean of the configuration of an action, in JSON.
+	Literal Origin = "literal"
 )
 
 // Origins returns all origins.

@@ -55,8 +55,6 @@ type Config struct {
 const maxActions = 1000
 
 // argForm is the form of the names of default arguments.
-var argForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
-
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 
 // Check returns an error if the configuration is invalid.
@@ -68,10 +66,8 @@ func (c Config) Check() error {
 		if !tag.ValidName(name) || action.Source == "" || action.Tool == "" || len(action.Source)+len(action.Tool) > 300 || len(action.Prompt) > 1000 || len(action.Description) > 300 {
 			return fmt.Errorf("the action %q needs a name of a-z, 0-9, dot, - and _, a source and a tool, and texts of at most 1,000 characters", name)
 		}
-		for arg, text := range action.DefaultArgs {
-			if _, err := line(Value{text: text, ref: arg}); err != nil || !argForm.MatchString(arg) {
-				return fmt.Errorf("a default argument of the action %s must be a line of text, by a name of letters, digits, _ and -", name)
-			}
+		if _, err := defaults(name, action); err != nil {
+			return err
 		}
 	}
 	if c.MaxActions < 0 || c.MaxActions > maxActions {

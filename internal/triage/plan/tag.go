@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +30,8 @@ type Try struct {
 	// message.
 	Fields    []tag.Field
 	Arguments []tag.Argument
+	// Others are required parameters that no text of a message fills.
+	Others []string
 	// Zone is the owner's.
 	Zone *time.Location
 	// Confirm reports whether a person has to approve it. Otherwise policy
@@ -59,16 +65,19 @@ func (t Try) Call(m *message.Message, c Config) (Proposal, error) {
 		ExternalID: TryID(c.Account, m.Identity, t.Name, t.Number),
 	}
 	given := make(map[string]int)
-	for _, name := range slices.Sorted(maps.Keys(t.Action.DefaultArgs)) {
-		v, err := line(Value{t.Action.DefaultArgs[name], Configured, "/actions/" + t.Name + "/default_args/" + name})
-		if err != nil {
-			return Proposal{}, err
+	configured, err := defaults(t.Name, t.Action)
+	if err != nil {
+		return Proposal{}, err
+	}
+	for _, f := range configured {
+		// A text for a list is its only element.
+		if name := f.Pointer[1:]; slices.ContainsFunc(t.Fields, func(f tag.Field) bool { return f.Name == name && f.List }) {
+			f.Pointer += "/0"
 		}
-		pointer := "/" + name
-		if slices.ContainsFunc(t.Fields, func(f tag.Field) bool { return f.Name == name && f.List }) {
-			pointer += "/0"
-		}
-		p.Fields, given[name] = append(p.Fields, Field{pointer, v}), -1
+		p.Fields = append(p.Fields, f)
+	}
+	for name := range t.Action.DefaultArgs {
+		given[name] = -1
 	}
 	for _, a := range t.Arguments {
 		at, name := given[a.Field.Name], a.Field.Name
@@ -86,6 +95,11 @@ func (t Try) Call(m *message.Message, c Config) (Proposal, error) {
 		p.Fields, given[name] = append(p.Fields, Field{pointer, v}), at+1
 	}
 	var missing []string
+	for _, name := range t.Others {
+		if given[name] == 0 {
+			missing = append(missing, name)
+		}
+	}
 	for _, f := range t.Fields {
 		if f.Required && given[f.Name] == 0 {
 			missing = append(missing, f.Name)
@@ -123,4 +137,74 @@ func (t Try) value(m *message.Message, a tag.Argument) (Value, error) {
 		return line(Value{dates[0].Text(), Span, fmt.Sprintf("text/%d-%d %s", a.Span.From, a.Span.To, text)})
 	}
 	return Value{}, fmt.Errorf("the message has no value for %s", a.Field.Name)
+}
+
+const (
+	// maxDefaults bounds the values of default arguments, and maxDepth their depth.
+	maxDefaults, maxDepth = 100, 5
+)
+
+// argForm is the form of the names of arguments, also in objects.
+var argForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// defaults returns the default arguments of an action, a field for each text, number and
+// boolean.
+func defaults(name string, action tag.Action) (fields []Field, err error) {
+	for _, arg := range slices.Sorted(maps.Keys(action.DefaultArgs)) {
+		dec := json.NewDecoder(bytes.NewReader(action.DefaultArgs[arg]))
+		dec.UseNumber()
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			return nil, fmt.Errorf("the default argument %s of the action %s is not JSON", arg, name)
+		}
+		if fields, err = flatten(fields, "/"+arg, "/actions/"+name+"/default_args/"+arg, value, 1); err != nil || !argForm.MatchString(arg) {
+			return nil, fmt.Errorf("the default argument %q of the action %s must be lines of text, numbers and booleans, alone or in lists and objects with names of letters, digits, _ and -", arg, name)
+		}
+	}
+	return fields, nil
+}
+
+// flatten appends the fields of a value. ref is its place in the configuration.
+func flatten(fields []Field, pointer, ref string, value any, depth int) ([]Field, error) {
+	if depth > maxDepth || len(fields) >= maxDefaults {
+		return nil, errors.New("too many values")
+	}
+	var err error
+	switch v := value.(type) {
+	case string:
+		text, err := line(Value{v, Configured, ref})
+		return append(fields, Field{pointer, text}), err
+	case json.Number:
+		text, err := line(Value{v.String(), Literal, ref})
+		return append(fields, Field{pointer, text}), err
+	case bool:
+		return append(fields, Field{pointer, Value{strconv.FormatBool(v), Literal, ref}}), nil
+	case []any:
+		for i, element := range v {
+			if fields, err = flatten(fields, pointer+"/"+strconv.Itoa(i), ref, element, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return fields, refuse(len(v) == 0)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			// Args takes an object with an index as a name for a list.
+			if !argForm.MatchString(name) || isIndex(name) {
+				return nil, errors.New("the name of a member")
+			}
+			if fields, err = flatten(fields, pointer+"/"+name, ref, v[name], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return fields, refuse(len(v) == 0)
+	}
+	return nil, errors.New("null")
+}
+
+// refuse returns an error for a list or an object that is empty.
+func refuse(empty bool) error {
+	if empty {
+		return errors.New("no values")
+	}
+	return nil
 }

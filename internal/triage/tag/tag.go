@@ -19,8 +19,8 @@ type Action struct {
 	Tool        string `json:"tool"`
 	// Prompt is added to the question for a language model.
 	Prompt string `json:"prompt,omitzero"`
-	// DefaultArgs are texts for arguments. They win over extracted ones.
-	DefaultArgs map[string]string `json:"default_args,omitempty"`
+	// DefaultArgs are arguments in JSON. They win over extracted ones.
+	DefaultArgs map[string]json.RawMessage `json:"default_args,omitempty"`
 }
 
 // DefaultSource is the source of the tools of the built-in actions.

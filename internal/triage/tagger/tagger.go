@@ -146,9 +146,6 @@ func (t *Tagger) try(ctx context.Context, run *reader.Run, d tagged, action tag.
 
 // call returns the proposal of a try.
 func (t *Tagger) call(ctx context.Context, d tagged, about reader.Stored, target plan.Target, action tag.Action, with tool, zone *time.Location) (plan.Proposal, error) {
-	if len(with.others) > 0 {
-		return plan.Proposal{}, &plan.IncompleteError{Missing: with.others}
-	}
 	doubtful := about.Found.Injection || about.Found.Phishing || about.Found.Suspicious
 	arguments := tag.Extract(target.Message, with.fields, zone)
 	if t.writer != nil && !doubtful {
@@ -159,7 +156,7 @@ func (t *Tagger) call(ctx context.Context, d tagged, about reader.Stored, target
 		arguments = tag.Merge(chosen, arguments)
 	}
 	return plan.Try{
-		Name: d.action, Action: action, Number: d.Try, Fields: with.fields, Arguments: arguments, Zone: zone,
+		Name: d.action, Action: action, Number: d.Try, Fields: with.fields, Others: with.others, Arguments: arguments, Zone: zone,
 		Confirm: doubtful || t.lease.Account.Settings.ObserveOnly,
 	}.Call(target.Message, t.lease.Account.Proposals)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
@@ -122,7 +122,9 @@ func shownTry(c *request.Call, t wire.TriageTry) wire.TriageTry {
 	}
 	t.Subject, t.Result = nil, json.RawMessage("null")
 	for i := range t.Extracted {
-		t.Extracted[i].Value, t.Extracted[i].Ref = redacted, ""
+		if t.Extracted[i].Origin != string(plan.Literal) {
+			t.Extracted[i].Value, t.Extracted[i].Ref = redacted, ""
+		}
 	}
 	return t
 }
@@ -130,20 +132,16 @@ func shownTry(c *request.Call, t wire.TriageTry) wire.TriageTry {
 // redacted stands for the text of an argument.
 const redacted = "[REDACTED]"
 
-// argsOf returns fields as the arguments of a call.
+// argsOf returns fields as the arguments of a call; {} if they are of none.
 func argsOf(fields []wire.TriageField) json.RawMessage {
-	args := make(map[string]any)
-	for _, f := range fields {
-		name, _, list := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/")
-		if !list {
-			args[name] = f.Value
-			continue
-		}
-		all, _ := args[name].([]any)
-		args[name] = append(all, f.Value)
+	rows := request.Map(fields, func(f wire.TriageField) plan.Row {
+		return plan.Row{Pointer: f.Pointer, Value: f.Value, Origin: plan.Origin(f.Origin), Ref: f.Ref}
+	})
+	args, err := plan.Args(rows)
+	if err != nil {
+		return json.RawMessage("{}")
 	}
-	raw, _ := json.Marshal(args) // texts and lists of texts cannot fail
-	return raw
+	return args
 }
 
 // SetTag handles PUT /api/v1/triage/messages/{id}/tags/{action}. It sets an
