@@ -569,7 +569,21 @@ func TestSetupInAnInstallation(t *testing.T) {
 	}
 	file := filepath.Join(d.dir, ".config", "countersign", "triage.env")
 
-	n.want("", []string{"triage", "setup", dir, "--yes"}, "Needs you now", "run triage with the variables in "+file)
+	n.want(`{"values": {"password": "x"}}`, []string{"source", "set", "home", "--kind", "dav", "--credentials", "-", "--config", `{"user": "ann", "calendars": {"default": "https://dav.example.org/ann/"}}`})
+	tags := func() (source string) {
+		t.Helper()
+		const query = `SELECT coalesce(string_agg(a.proposals #>> '{actions,create-reminder,source}' || ' ' || l.tools::text, ''), '') FROM countersign_data.triage_accounts a, countersign_data.db_logins l
+			WHERE a.name = 'mail' AND l.login = 'countersign_triage_demo' AND l.unbound_at IS NULL`
+		if err := conn.QueryRow(t.Context(), query).Scan(&source); err != nil {
+			t.Fatal(err)
+		}
+		return source
+	}
+
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "Needs you now", "run triage with the variables in "+file, "add-contact and create-reminder call home")
+	if got := tags(); !strings.HasPrefix(got, "home {*:add-contact,*:create-reminder,*:message.") {
+		t.Errorf("the actions of tags call %s", got)
+	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || logins() != 1 {
 		t.Errorf("the file of the login: %v, %v; %d logins, want one", info, err, logins())
 	}
@@ -578,5 +592,8 @@ func TestSetupInAnInstallation(t *testing.T) {
 	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account mail")
 	if _, err := os.Stat(file); err == nil || logins() != 0 {
 		t.Errorf("the login is left: %v, %d logins", err, logins())
+	}
+	if got := tags(); got != "" {
+		t.Errorf("the actions of tags are left: %s", got)
 	}
 }

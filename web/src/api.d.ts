@@ -5937,9 +5937,9 @@ export interface components {
             tool: string;
             /** @description Added to the question for a language model. */
             prompt?: string;
-            /** @description Texts for arguments. They win over what the message has. */
+            /** @description Arguments: texts, numbers, booleans, and lists and objects of these, without null. They win over what the message has. */
             default_args?: {
-                [key: string]: string;
+                [key: string]: string | number | boolean | unknown[] | Record<string, unknown>;
             };
         };
         /** @description The texts that a language model writes about the account's mail, and their style. It needs a triage process with a model for texts. */
@@ -6475,7 +6475,7 @@ export interface components {
             pointer: string;
             value: string;
             /** @enum {string} */
-            origin: "header" | "config" | "template" | "enum" | "calendar" | "model_text" | "span";
+            origin: "header" | "config" | "template" | "enum" | "calendar" | "model_text" | "span" | "literal";
             ref: string;
         };
         /**

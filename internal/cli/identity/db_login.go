@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
 // loginActor is who the record names where a database login was bound.
@@ -71,8 +72,12 @@ func inTenant(ctx context.Context, a *command.App, tenant string, do func(ctx co
 func loginBind(a *command.App) *cobra.Command {
 	l := identity.DBLogin{By: loginActor}
 	var tenant, employee, operator string
+	var triage bool
 	cmd := command.NewLocal("bind LOGIN", command.Arguments(1, 1, "a database login"), func(ctx context.Context, args []string) error {
 		l.Login = args[0]
+		if triage {
+			l.Tools = append(l.Tools, plan.Patterns()...)
+		}
 		if employee != "" {
 			if err := l.Employee.UnmarshalText([]byte(employee)); err != nil {
 				return command.Misuse("--employee-id: %v", err)
@@ -105,6 +110,7 @@ func loginBind(a *command.App) *cobra.Command {
 	flags.StringVar(&l.Session, "session-id", "", "`session` of its proposals (default: none, or those of --session)")
 	flags.StringVar(&operator, "operator", "", "`id` of the person behind it, who then cannot approve its actions")
 	flags.StringArrayVar(&l.Tools, "tool", nil, "allow tools that match this `pattern`, such as crm:* (repeatable; default all)")
+	flags.BoolVar(&triage, "triage", false, "allow the tools that triage proposes: of mail, and of the built-in action tags")
 	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "allow proposals for this automation or `pattern`, such as 'news*' (repeatable)")
 	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "allow proposals for this employee `id`, or * for all (repeatable)")
 	flags.StringArrayVar(&l.Names.Sessions, "session", nil, "without --session-id: allow proposals in this session or `pattern`, such as 'chat-*' (repeatable)")

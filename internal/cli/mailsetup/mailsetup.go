@@ -55,7 +55,9 @@ type Result struct {
 	Folders  int               `json:"folders"`
 	Defaults *suggest.Settings `json:"defaults,omitempty"`
 	// Review is the time that proposals wait for a person.
-	Review string           `json:"review,omitzero"`
+	Review string `json:"review,omitzero"`
+	// Tags is the source that the built-in action tags call.
+	Tags   string           `json:"tags,omitzero"`
 	Brief  wire.TriageBrief `json:"brief"`
 	TookMS float64          `json:"took_ms"`
 }
@@ -180,6 +182,9 @@ func (s *setup) finish(p place) error {
 	approves := "Triage proposes nothing: it has no source."
 	if s.result.Source != "" {
 		approves = "A person approves every proposal (observe-only); undecided ones expire after " + s.result.Review + "."
+	}
+	if s.result.Tags != "" {
+		approves += "\nTags: add-contact and create-reminder call " + s.result.Tags + "; set one with `countersign triage tags set`."
 	}
 	return s.app.Print("\nSet up %s in %.1f s. %s\n%s\n\n  countersign triage list %s\n  countersign triage setup --undo %s\n",
 		s.result.Account, s.result.TookMS/1000, approves, p.next, s.result.Account, s.result.Account)

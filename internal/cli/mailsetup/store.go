@@ -9,14 +9,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/cli/tools"
 	"github.com/countersign-dev/countersign/internal/cli/triage"
 	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/discover"
 	"github.com/countersign-dev/countersign/internal/triage/suggest"
+	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
 const (
@@ -96,6 +99,13 @@ func (s *setup) store(ctx context.Context, p place, m mailbox, existing *wire.Tr
 		}
 	}
 	in := s.input(m, existing, found, is.read)
+	dav, err := davSource(ctx, p.client)
+	if err != nil {
+		return err
+	}
+	if in.Proposals != nil {
+		callDAV(in.Proposals, dav)
+	}
 	if s.result.Stored = "updated"; existing == nil {
 		s.result.Stored = "created"
 	}
@@ -110,13 +120,53 @@ func (s *setup) store(ctx context.Context, p place, m mailbox, existing *wire.Tr
 	}
 	if in.Proposals == nil {
 		in.Proposals = &wire.TriageProposals{Source: sourcePrefix + m.name, Account: m.name, LabelPrefix: labelPrefix}
+		callDAV(in.Proposals, dav)
 		in.Secret = "" // it is stored
 		if _, err := p.client.PutTriageAccount(ctx, m.name, in, ""); err != nil {
 			return fmt.Errorf("store the account: %w", err)
 		}
 	}
-	s.result.Source, s.result.Review = in.Proposals.Source, days(account.ReviewWait)
+	s.result.Source, s.result.Review, s.result.Tags = in.Proposals.Source, days(account.ReviewWait), dav
 	return nil
+}
+
+// davSource returns the source of calendars and address books that the built-in actions
+// of tags call: the one named dav, or else the only one. Empty means none.
+func davSource(ctx context.Context, c *client.Client) (string, error) {
+	all, err := c.Sources(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, src := range all {
+		switch {
+		case src.Kind != catalog.KindDAV || !src.Enabled:
+		case src.ID == tag.DefaultSource:
+			return src.ID, nil
+		default:
+			found = append(found, src.ID)
+		}
+	}
+	if len(found) != 1 {
+		return "", nil
+	}
+	return found[0], nil
+}
+
+// callDAV has the built-in actions call a source with another name than the default,
+// unless the account has actions of these names.
+func callDAV(to *wire.TriageProposals, dav string) {
+	if dav == "" || dav == tag.DefaultSource {
+		return
+	}
+	if to.Actions == nil {
+		to.Actions = make(map[string]wire.TriageActionDefinition)
+	}
+	for name, action := range tag.Registry(nil) {
+		if _, own := to.Actions[name]; !own {
+			to.Actions[name] = wire.TriageActionDefinition{Description: action.Description, Source: dav, Tool: action.Tool, Prompt: action.Prompt}
+		}
+	}
 }
 
 // input returns the account: a new one observes only; of one that exists, empty
