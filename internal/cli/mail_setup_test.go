@@ -569,7 +569,7 @@ func TestSetupInAnInstallation(t *testing.T) {
 	}
 	file := filepath.Join(d.dir, ".config", "countersign", "triage.env")
 
-	n.want(`{"values": {"password": "x"}}`, []string{"source", "set", "home", "--kind", "dav", "--credentials", "-", "--config", `{"user": "ann", "calendars": {"default": "https://dav.example.org/ann/"}}`})
+	n.want("", []string{"source", "set", "home", "--kind", "dav", "--credentials", `{"values": {"password": "x"}}`, "--config", `{"user": "ann", "calendars": {"default": "https://dav.example.org/ann/"}}`})
 	tags := func() (source string) {
 		t.Helper()
 		const query = `SELECT coalesce(string_agg(a.proposals #>> '{actions,create-reminder,source}' || ' ' || l.tools::text, ''), '') FROM countersign_data.triage_accounts a, countersign_data.db_logins l
