@@ -20,16 +20,13 @@ LIMIT @most::bigint;
 -- means no limit.
 SELECT
     b.bucket_id, t.name AS tenant, b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS permits,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, now(), t.timezone) ELSE -1 END)::bigint AS permits,
     coalesce(b.concurrency, -1)::integer AS concurrency,
-    u.n::bigint AS in_use,
+    bucket_in_use(b.bucket_id, now()) AS in_use,
     greatest(0, coalesce(extract(epoch FROM b.opens_at - now()), 0))::float8 AS opens_seconds,
     (CASE WHEN b.closed_until > now() THEN coalesce(b.closed_by, '') ELSE '' END)::text AS closed_by
 FROM buckets b
 JOIN tenants t ON t.tenant_id = b.tenant_id
-CROSS JOIN LATERAL (
-    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()
-) u
 WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) OR b.limited
 ORDER BY b.bucket_id = ANY (@bucket_ids::bigint[]) DESC, b.bucket_id
 LIMIT @most::bigint;
@@ -80,7 +77,7 @@ CROSS JOIN LATERAL (
 ) f
 WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name)
     AND NOT EXISTS (SELECT FROM fence f WHERE f.state = 'held')
-    AND (b.concurrency IS NULL OR 2 * (SELECT count(1) FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()) < b.concurrency);
+    AND (b.concurrency IS NULL OR 2 * bucket_in_use(b.bucket_id, now()) < b.concurrency);
 
 -- name: OverviewPauses :many
 -- The active pauses. The tenant is empty for everything.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,6 +96,7 @@ func Claim(ctx context.Context, tx pgx.Tx, mark Mark, requests []ClaimRequest, l
 		AwaitedQuotas: make([]int64, len(requests)),
 		Granted:       make([]bool, len(requests)),
 		LeaseSeconds:  lease.Seconds(),
+		ClaimID:       rand.Int64(),
 		Epoch:         mark.Epoch, Worker: mark.Worker, Loop: mark.Loop, Seq: mark.Seq,
 	}
 	for i, w := range requests {
@@ -139,7 +141,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Traceparent:      postgres.OrZero(r.Traceparent),
 		ApprovalDigest:   r.ApprovalDigest,
 		ExternalID:       postgres.OrZero(r.ExternalID),
-		HoldsConcurrency: r.Held,
+		HoldsConcurrency: r.Counted,
 		Urgent:           r.Urgent,
 		MustRunBefore:    utcOrZero(r.MustRunBefore),
 		CreatedAt:        r.CreatedAt,
@@ -324,7 +326,13 @@ WITH ended AS (
     DELETE FROM outbox o
     USING ended e
     WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
-    RETURNING e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason, clock_timestamp() AS finished_at
+    RETURNING o.bucket_id, o.claim_id, e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason, clock_timestamp() AS finished_at
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
+    FROM deleted g
+    WHERE g.claim_id IS NOT NULL
+    GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, provider_id, worker, started_at, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, g.status, nullif(g.code, ''), nullif(g.message, ''), g.result, nullif(g.provider_id, ''), $12::text,

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Permit is that of a bucket with limits for a claimed envelope. The zero
-// Permit is of a bucket without limits.
+// Permit is that of a bucket with a rate or a calendar for a claimed envelope. The
+// zero Permit is of a bucket without either.
 type Permit struct {
 	Bucket int64
 	// GrantedAt is the time of the grant, by the database's clock.
@@ -23,7 +23,7 @@ type Permit struct {
 
 // grant locks the requested buckets that have limits and computes the permits of
 // each. It returns the requests that can be met at least in part, with limited
-// ones cut down to their grant, and the times of the grants. It uses two
+// ones cut down to their grant, and the times of the grants that take permits. It uses two
 // statements, because only a statement that begins after the lock sees the state
 // after the previous grant.
 func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
@@ -49,7 +49,10 @@ func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []Clai
 			return nil, nil, err
 		}
 		for _, r := range rows {
-			left[r.BucketID], at[r.BucketID] = int(r.Granted), r.At
+			left[r.BucketID] = int(r.Granted)
+			if r.Spends {
+				at[r.BucketID] = r.At
+			}
 		}
 	}
 	open = make([]ClaimRequest, 0, len(requests))
@@ -69,7 +72,7 @@ func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time
 	taken := make(map[int64]int32)
 	for i := range items {
 		it := &items[i]
-		if granted, limited := at[it.Bucket]; limited {
+		if granted, spends := at[it.Bucket]; spends {
 			taken[it.Bucket]++
 			it.Permit = Permit{Bucket: it.Bucket, GrantedAt: granted}
 		}

@@ -181,6 +181,9 @@ func (c *stress) run(n int, returns bool, others ...func(ctx context.Context) er
 	if got := c.deadlocks.n.Load(); got != 0 {
 		c.T.Errorf("%d statements were ended because of a deadlock", got)
 	}
+	if uneven := c.UnevenClaims(); len(uneven) > 0 {
+		c.T.Errorf("claims differ from the outbox: %v", uneven)
+	}
 }
 
 func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {

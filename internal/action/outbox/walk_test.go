@@ -41,6 +41,8 @@ type walk struct {
 	model map[envelope.ActionID]*place
 	// held are leases that were given out, by good and by stale claims alike.
 	held []outbox.Item
+	// limited reports whether the bucket has a ceiling, too high to matter.
+	limited bool
 }
 
 func TestRandomWalksKeepTheInvariants(t *testing.T) {
@@ -49,14 +51,17 @@ func TestRandomWalksKeepTheInvariants(t *testing.T) {
 
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &walk{fixture: fx, model: make(map[envelope.ActionID]*place)}
-		w.Bucket = fx.NewBucket(envelope.NewActionID().String())
+		w.Bucket, w.limited = fx.NewBucket(envelope.NewActionID().String()), rapid.Bool().Draw(rt, "limited")
+		if w.limited {
+			w.Exec("UPDATE buckets SET concurrency = 100 WHERE bucket_id = $1", w.Bucket)
+		}
 		for _, effect := range []envelope.Effect{envelope.EffectOnce, envelope.EffectKeyed} {
 			for _, id := range w.QueueIn(w.Bucket, effect, 2) {
 				w.model[id] = &place{effect: effect, where: "queued", status: envelope.StatusPending}
 			}
 		}
 		steps := map[string]func(*rapid.T){
-			"claim": w.claimSome, "start": w.startOne, "settle": w.settleOne, "expire": w.expireSome,
+			"claim": w.claimSome, "start": w.startOne, "settle": w.settleOne, "expire": w.expireSome, "renew": w.renewSome,
 			"undo": w.undoOne, "replay": w.replayOne,
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
@@ -81,7 +86,7 @@ func (w *walk) claimSome(rt *rapid.T) {
 		}
 	}
 
-	items := w.Claim(most)
+	items := w.ClaimFrom(outbox.ClaimRequest{Bucket: w.Bucket, Quota: most, Limited: w.limited})
 
 	if len(items) != min(free, most) {
 		rt.Fatalf("Claim(%d) has %d items of %d that are free", most, len(items), free)
@@ -161,6 +166,24 @@ func (w *walk) expireSome(rt *rapid.T) {
 	}
 }
 
+func (w *walk) renewSome(rt *rapid.T) {
+	if len(w.held) == 0 {
+		return
+	}
+	it := rapid.SampledFrom(w.held).Draw(rt, "lease")
+	p := w.model[it.Action]
+
+	n := w.Renew(it.Lease)
+
+	holds := p.where == "queued" && p.fence == it.Fence && p.leased
+	if (n == 1) != holds {
+		rt.Fatalf("Renew(%+v) = %d, the model %+v", it.Lease, n, p)
+	}
+	if holds {
+		p.expired = false
+	}
+}
+
 func (w *walk) undoOne(rt *rapid.T) {
 	id, p := w.any(rt)
 
@@ -198,6 +221,19 @@ func (w *walk) replayOne(rt *rapid.T) {
 
 // check compares the database with the model.
 func (w *walk) check(rt *rapid.T) {
+	if uneven := w.UnevenClaims(); len(uneven) > 0 {
+		rt.Fatalf("claims differ from the outbox: %v", uneven)
+	}
+	inUse := int64(0)
+	for _, p := range w.model {
+		if w.limited && p.where == "queued" && p.leased && !p.expired {
+			inUse++
+		}
+	}
+	// An action whose lease ended holds its place while another of its claim may run.
+	if got := outboxtest.One[int64](w.Fixture, "SELECT bucket_in_use($1, now())", w.Bucket); got < inUse {
+		rt.Fatalf("%d places are in use, want %d at least", got, inUse)
+	}
 	for id, p := range w.model {
 		letter := false
 		w.As(postgres.API(w.Tenant), func(tx pgx.Tx) error {

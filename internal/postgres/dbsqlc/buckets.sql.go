@@ -35,18 +35,30 @@ func (q *Queries) BucketClose(ctx context.Context, db DBTX, arg *BucketClosePara
 }
 
 const bucketGrant = `-- name: BucketGrant :many
+WITH claims AS MATERIALIZED (
+    SELECT c.bucket_id, c.claim_id, sum(c.n) AS n, max(c.lease_until) AS lease_until
+    FROM bucket_claims c
+    WHERE c.bucket_id = ANY ($1::bigint[])
+    GROUP BY c.bucket_id, c.claim_id
+), deleted AS (
+    DELETE FROM bucket_claims c
+    USING claims e
+    WHERE c.bucket_id = e.bucket_id AND c.claim_id = e.claim_id AND (e.n = 0 OR coalesce(e.lease_until < now() - interval '1 day', true))
+)
 SELECT
     b.bucket_id,
     c.at::timestamptz AS at,
-    greatest(0, least(bucket_permits(b, c.at, t.timezone), coalesce(b.concurrency - u.held, 1000000000)))::bigint AS granted
+    greatest(0, least(bucket_tokens(b, c.at, t.timezone), coalesce(b.concurrency - u.n - h.n, 1000000000)))::bigint AS granted,
+    (b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL)::boolean AS spends
 FROM (SELECT clock_timestamp() AS at) c
 CROSS JOIN buckets b
 JOIN tenants t ON t.tenant_id = b.tenant_id
 CROSS JOIN LATERAL (
-    SELECT count(1) AS held
-    FROM outbox o
-    WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at AND b.concurrency IS NOT NULL
+    SELECT coalesce(sum(k.n), 0) AS n FROM claims k WHERE k.bucket_id = b.bucket_id AND k.lease_until >= c.at
 ) u
+CROSS JOIN LATERAL (
+    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at AND b.concurrency IS NOT NULL
+) h
 WHERE b.bucket_id = ANY ($1::bigint[])
 `
 
@@ -54,11 +66,14 @@ type BucketGrantRow struct {
 	BucketID int64
 	At       time.Time
 	Granted  int64
+	Spends   bool
 }
 
 // The current number of permits of each bucket, by its rate, its calendar and
-// its concurrency. The rows must be locked by an earlier statement (BucketLock),
-// so that the result cannot change before BucketSpend.
+// its concurrency, and whether a claim has to take permits. The rows must be locked by an
+// earlier statement (BucketLock), so that the result cannot change before BucketSpend.
+// Claims without actions are deleted under that lock, and claims whose leases ended long
+// ago: until then a worker that was suspended may renew them.
 func (q *Queries) BucketGrant(ctx context.Context, db DBTX, bucketIds []int64) ([]BucketGrantRow, error) {
 	rows, err := db.Query(ctx, bucketGrant, bucketIds)
 	if err != nil {
@@ -68,7 +83,12 @@ func (q *Queries) BucketGrant(ctx context.Context, db DBTX, bucketIds []int64) (
 	items := []BucketGrantRow{}
 	for rows.Next() {
 		var i BucketGrantRow
-		if err := rows.Scan(&i.BucketID, &i.At, &i.Granted); err != nil {
+		if err := rows.Scan(
+			&i.BucketID,
+			&i.At,
+			&i.Granted,
+			&i.Spends,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -338,7 +358,7 @@ func (q *Queries) BucketSpend(ctx context.Context, db DBTX, arg *BucketSpendPara
 const bucketStateList = `-- name: BucketStateList :many
 SELECT
     b.name, b.limited,
-    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS permits,
+    (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_tokens(b, c.at, t.timezone) ELSE -1 END)::bigint AS permits,
     (CASE
         WHEN b.calendar IS NULL THEN -1
         WHEN b.calendar_from >= bucket_period(b, c.at, t.timezone) THEN b.calendar_used
@@ -348,13 +368,10 @@ SELECT
     (CASE WHEN b.closed_until > c.at THEN b.closed_until ELSE '0001-01-01 00:00:00+00' END)::timestamptz AS closed_until,
     (CASE WHEN b.closed_until > c.at THEN coalesce(b.closed_by, '') ELSE '' END)::text AS closed_by,
     bucket_paused(b.tenant_id, b.name)::boolean AS paused,
-    u.n::bigint AS in_use, d.n::bigint AS due, w.n::bigint AS waiting
+    bucket_in_use(b.bucket_id, c.at) AS in_use, d.n::bigint AS due, w.n::bigint AS waiting
 FROM (SELECT clock_timestamp() AS at) c
 CROSS JOIN buckets b
 JOIN tenants t ON t.tenant_id = b.tenant_id
-CROSS JOIN LATERAL (
-    SELECT count(1) AS n FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= c.at
-) u
 CROSS JOIN LATERAL (
     SELECT count(1) AS n
     FROM (

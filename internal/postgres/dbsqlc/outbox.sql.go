@@ -74,6 +74,13 @@ WITH killed AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM outbox o
     WHERE (o.tenant_id, o.action_id) IN (SELECT h.tenant_id, h.action_id FROM killed h)
+    RETURNING o.tenant_id, o.bucket_id, o.claim_id
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
+    FROM deleted g
+    WHERE g.claim_id IS NOT NULL
+    GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT h.tenant_id, h.action_id, h.attempt, h.status, 'killed', $9::text, clock_timestamp()
@@ -207,7 +214,7 @@ WITH requests AS (
         unnest($5::bigint[]) AS awaited_quota,
         unnest($6::boolean[]) AS granted
 ), open_buckets AS MATERIALIZED (
-    SELECT k.bucket_id, k.lower, k.quota, k.awaited_lower, k.awaited_quota, b.concurrency IS NOT NULL AS held
+    SELECT k.bucket_id, k.lower, k.quota, k.awaited_lower, k.awaited_quota, b.concurrency IS NOT NULL AS counted
     FROM requests k
     JOIN buckets b ON b.bucket_id = k.bucket_id
     WHERE b.limited = k.granted
@@ -215,10 +222,10 @@ WITH requests AS (
         AND NOT bucket_paused(b.tenant_id, b.name)
         AND (SELECT e.epoch FROM fence_epoch e) = $7::bigint
 ), awaited_rows AS MATERIALIZED (
-    SELECT due.tenant_id, due.action_id, w.held
+    SELECT due.tenant_id, due.action_id, due.claim_id, w.counted
     FROM open_buckets w
     CROSS JOIN LATERAL (
-        SELECT o.tenant_id, o.action_id
+        SELECT o.tenant_id, o.action_id, o.claim_id
         FROM outbox o
         WHERE o.bucket_id = w.bucket_id
             AND o.awaited
@@ -231,10 +238,10 @@ WITH requests AS (
     ) due
     WHERE w.awaited_quota > 0
 ), due_rows AS MATERIALIZED (
-    SELECT due.tenant_id, due.action_id, w.held
+    SELECT due.tenant_id, due.action_id, due.claim_id, w.counted
     FROM open_buckets w
     CROSS JOIN LATERAL (
-        SELECT o.tenant_id, o.action_id
+        SELECT o.tenant_id, o.action_id, o.claim_id
         FROM outbox o
         WHERE o.bucket_id = w.bucket_id
             AND o.next_attempt_at >= w.lower
@@ -249,21 +256,33 @@ WITH requests AS (
     SET lease_until = now() + make_interval(secs => $8::float8),
         fence = o.fence + 1,
         lost = o.lost + (o.lease_until IS NOT NULL)::integer,
-        held = p.held
+        claim_id = CASE WHEN p.counted THEN $9::bigint END,
+        held = false
     FROM (
-        SELECT r.tenant_id, r.action_id, r.held FROM awaited_rows r
+        SELECT r.tenant_id, r.action_id, r.claim_id, r.counted FROM awaited_rows r
         UNION ALL
-        SELECT r.tenant_id, r.action_id, r.held FROM due_rows r
+        SELECT r.tenant_id, r.action_id, r.claim_id, r.counted FROM due_rows r
     ) p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.claim_id, o.lease_until, p.claim_id AS former_claim_id
+), inserted_claims AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n, lease_until)
+    SELECT c.tenant_id, c.bucket_id, c.claim_id, count(1), max(c.lease_until)
+    FROM claimed c
+    WHERE c.claim_id IS NOT NULL
+    GROUP BY c.tenant_id, c.bucket_id, c.claim_id
+    UNION ALL
+    SELECT c.tenant_id, c.bucket_id, c.former_claim_id, -count(1), NULL
+    FROM claimed c
+    WHERE c.former_claim_id IS NOT NULL
+    GROUP BY c.tenant_id, c.bucket_id, c.former_claim_id
 ), counted AS (
     INSERT INTO worker_commits (worker, loop, seq)
-    SELECT $9::uuid, $10::smallint, $11::bigint WHERE $11::bigint > 0 AND EXISTS (SELECT FROM claimed)
+    SELECT $10::uuid, $11::smallint, $12::bigint WHERE $12::bigint > 0 AND EXISTS (SELECT FROM claimed)
     ON CONFLICT ON CONSTRAINT worker_commits_pkey DO UPDATE SET seq = excluded.seq
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.awaited, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.awaited, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, (c.claim_id IS NOT NULL)::boolean AS counted,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id, a.person,
     a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest, a.external_id,
     now()::timestamptz AS claimed_at,
@@ -282,6 +301,7 @@ type OutboxClaimParams struct {
 	Granted       []bool
 	Epoch         int64
 	LeaseSeconds  float64
+	ClaimID       int64
 	Worker        uuid.UUID
 	Loop          int16
 	Seq           int64
@@ -299,7 +319,7 @@ type OutboxClaimRow struct {
 	Lost           int32
 	Unsure         bool
 	Status         string
-	Held           bool
+	Counted        bool
 	SourceID       string
 	ToolName       string
 	Args           []byte
@@ -342,6 +362,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 		arg.Granted,
 		arg.Epoch,
 		arg.LeaseSeconds,
+		arg.ClaimID,
 		arg.Worker,
 		arg.Loop,
 		arg.Seq,
@@ -365,7 +386,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.Lost,
 			&i.Unsure,
 			&i.Status,
-			&i.Held,
+			&i.Counted,
 			&i.SourceID,
 			&i.ToolName,
 			&i.Args,
@@ -543,14 +564,29 @@ func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueue
 }
 
 const outboxReassert = `-- name: OutboxReassert :exec
-UPDATE outbox o
-SET fence = r.fence, status = CASE WHEN r.once THEN 'sending' ELSE o.status END,
-    lease_until = now() + make_interval(secs => $1::float8)
-FROM (
-    SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence,
-        unnest($5::boolean[]) AS once
-) r
-WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence <= r.fence
+WITH reasserted AS (
+    UPDATE outbox o
+    SET fence = r.fence, status = CASE WHEN r.once THEN 'sending' ELSE o.status END,
+        lease_until = now() + make_interval(secs => $1::float8)
+    FROM (
+        SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence,
+            unnest($5::boolean[]) AS once
+    ) r
+    WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence <= r.fence
+    RETURNING o.bucket_id, o.claim_id
+), locked_claims AS MATERIALIZED (
+    SELECT c.bucket_id, c.claim_id, c.entry
+    FROM bucket_claims c
+    WHERE (c.bucket_id, c.claim_id) IN (SELECT r.bucket_id, r.claim_id FROM reasserted r WHERE r.claim_id IS NOT NULL) AND c.lease_until IS NOT NULL
+    ORDER BY c.bucket_id, c.claim_id
+    FOR UPDATE
+), renewed_claims AS (
+    UPDATE bucket_claims c
+    SET lease_until = greatest(c.lease_until, now() + make_interval(secs => $1::float8))
+    FROM locked_claims l
+    WHERE c.bucket_id = l.bucket_id AND c.claim_id = l.claim_id AND c.entry = l.entry
+)
+SELECT count(1)::bigint FROM reasserted
 `
 
 type OutboxReassertParams struct {
@@ -580,7 +616,13 @@ WITH deleted AS (
     USING actions a, fence f
     WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.effect = 'once'
         AND (o.status = 'sending' OR (a.not_before IS NULL OR a.not_before <= now()) AND a.created_at <= f.changed_at)
-    RETURNING o.tenant_id, o.action_id, o.attempt
+    RETURNING o.tenant_id, o.action_id, o.attempt, o.bucket_id, o.claim_id
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
+    FROM deleted g
+    WHERE g.claim_id IS NOT NULL
+    GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, 'unknown', 'recovered', $1::text, clock_timestamp()
@@ -624,13 +666,28 @@ func (q *Queries) OutboxRecover(ctx context.Context, db DBTX, message string) ([
 	return items, nil
 }
 
-const outboxRenew = `-- name: OutboxRenew :execrows
-UPDATE outbox o
-SET lease_until = now() + make_interval(secs => $1::float8)
-FROM (
-    SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence
-) r
-WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence
+const outboxRenew = `-- name: OutboxRenew :one
+WITH renewed AS (
+    UPDATE outbox o
+    SET lease_until = now() + make_interval(secs => $1::float8)
+    FROM (
+        SELECT unnest($2::uuid[]) AS tenant_id, unnest($3::uuid[]) AS action_id, unnest($4::bigint[]) AS fence
+    ) r
+    WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence
+    RETURNING o.bucket_id, o.claim_id
+), locked_claims AS MATERIALIZED (
+    SELECT c.bucket_id, c.claim_id, c.entry
+    FROM bucket_claims c
+    WHERE (c.bucket_id, c.claim_id) IN (SELECT r.bucket_id, r.claim_id FROM renewed r WHERE r.claim_id IS NOT NULL) AND c.lease_until IS NOT NULL
+    ORDER BY c.bucket_id, c.claim_id
+    FOR UPDATE
+), renewed_claims AS (
+    UPDATE bucket_claims c
+    SET lease_until = greatest(c.lease_until, now() + make_interval(secs => $1::float8))
+    FROM locked_claims l
+    WHERE c.bucket_id = l.bucket_id AND c.claim_id = l.claim_id AND c.entry = l.entry
+)
+SELECT count(1)::bigint FROM renewed
 `
 
 type OutboxRenewParams struct {
@@ -640,18 +697,18 @@ type OutboxRenewParams struct {
 	Fences       []int64
 }
 
-// Extends the leases of calls that are still running.
+// Extends the leases of calls that are still running, and then those of their claims,
+// which are locked in one order, since calls of one claim may be renewed apart.
 func (q *Queries) OutboxRenew(ctx context.Context, db DBTX, arg *OutboxRenewParams) (int64, error) {
-	result, err := db.Exec(ctx, outboxRenew,
+	row := db.QueryRow(ctx, outboxRenew,
 		arg.LeaseSeconds,
 		arg.TenantIds,
 		arg.ActionIds,
 		arg.Fences,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const outboxReturnToApproval = `-- name: OutboxReturnToApproval :many
@@ -670,7 +727,13 @@ WITH requests AS (
 ), deleted AS (
     DELETE FROM outbox o
     WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM requests k)
-    RETURNING o.tenant_id, o.action_id
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.claim_id
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
+    FROM deleted g
+    WHERE g.claim_id IS NOT NULL
+    GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), upserted_approvals AS (
     INSERT INTO approvals (tenant_id, action_id, needed, warn_at, escalate_at)
     SELECT k.tenant_id, k.action_id, k.needed,
@@ -770,13 +833,21 @@ WITH settlements AS (
         fence = o.fence + 1,
         next_attempt_at = now() + make_interval(secs => b.delay_seconds),
         lease_until = NULL,
+        claim_id = NULL,
         held = false,
         unsure = b.unsure,
         waits_for = nullif(b.waits_for, ''),
         status = 'pending'
     FROM settlements b
+    JOIN outbox was ON was.tenant_id = b.tenant_id AND was.action_id = b.action_id
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
-    RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds, clock_timestamp() AS finished_at
+    RETURNING o.bucket_id, was.claim_id, b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds, clock_timestamp() AS finished_at
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT m.tenant_id, m.bucket_id, m.claim_id, -count(1)
+    FROM updated m
+    WHERE m.claim_id IS NOT NULL
+    GROUP BY m.tenant_id, m.bucket_id, m.claim_id
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $13::text,
@@ -878,7 +949,18 @@ WITH started AS (
     ) s
     WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
         AND (SELECT e.epoch FROM fence_epoch e) = $2::bigint
-    RETURNING o.tenant_id, o.action_id, o.fence
+    RETURNING o.tenant_id, o.action_id, o.fence, o.bucket_id, o.claim_id
+), locked_claims AS MATERIALIZED (
+    SELECT c.bucket_id, c.claim_id, c.entry
+    FROM bucket_claims c
+    WHERE (c.bucket_id, c.claim_id) IN (SELECT r.bucket_id, r.claim_id FROM started r WHERE r.claim_id IS NOT NULL) AND c.lease_until IS NOT NULL
+    ORDER BY c.bucket_id, c.claim_id
+    FOR UPDATE
+), renewed_claims AS (
+    UPDATE bucket_claims c
+    SET lease_until = greatest(c.lease_until, now() + make_interval(secs => $1::float8))
+    FROM locked_claims l
+    WHERE c.bucket_id = l.bucket_id AND c.claim_id = l.claim_id AND c.entry = l.entry
 ), counted AS (
     INSERT INTO worker_commits (worker, loop, seq)
     SELECT $6::uuid, $7::smallint, $8::bigint WHERE $8::bigint > 0 AND EXISTS (SELECT FROM started)
@@ -944,7 +1026,13 @@ WITH deleted AS (
         AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id
         AND o.status = 'pending'
         AND (a.effect = 'once' OR (o.lease_until IS NULL AND o.lost = 0 AND NOT o.unsure))
-    RETURNING o.tenant_id, o.action_id, o.attempt
+    RETURNING o.tenant_id, o.action_id, o.attempt, o.bucket_id, o.claim_id
+), subtracted AS (
+    INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
+    SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
+    FROM deleted g
+    WHERE g.claim_id IS NOT NULL
+    GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, 'skipped', $3::text, nullif($4::text, ''), clock_timestamp()

@@ -157,6 +157,16 @@ func (fx Fixture) Start(leases ...outbox.Lease) []outbox.Lease {
 	return may
 }
 
+// Renew extends leases, and returns the number of those that are still held.
+func (fx Fixture) Renew(leases ...outbox.Lease) (n int) {
+	fx.T.Helper()
+	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) (err error) {
+		n, err = outbox.Renew(fx.T.Context(), tx, leases, Term)
+		return err
+	})
+	return n
+}
+
 // Undo takes an action off the schedule.
 func (fx Fixture) Undo(id envelope.ActionID) error {
 	return postgres.InTx(fx.T.Context(), fx.DB, postgres.API(fx.Tenant), func(tx pgx.Tx) error {
@@ -180,6 +190,25 @@ func (fx Fixture) Expire(ids ...envelope.ActionID) {
 	fx.T.Helper()
 	fx.Exec("UPDATE outbox SET lease_until = now() - interval '1 second' WHERE tenant_id = $1 AND action_id = ANY ($2::uuid[]) AND lease_until IS NOT NULL",
 		fx.Tenant.String(), Texts(ids))
+	fx.EndClaims()
+}
+
+// EndClaims gives each claim the latest lease of its actions, as if they had got it from
+// the claim or a renewal.
+func (fx Fixture) EndClaims() {
+	fx.T.Helper()
+	fx.Exec(`UPDATE bucket_claims c SET lease_until = (SELECT max(o.lease_until) FROM outbox o WHERE o.bucket_id = c.bucket_id AND o.claim_id = c.claim_id)
+		WHERE c.tenant_id = $1 AND c.lease_until IS NOT NULL`, fx.Tenant.String())
+}
+
+// UnevenClaims returns the claims in bucket_claims whose sum is not their number of rows
+// in the outbox, each with both numbers.
+func (fx Fixture) UnevenClaims() []string {
+	fx.T.Helper()
+	return One[[]string](fx, `SELECT coalesce(array_agg(format('bucket %s, claim %s: %s in bucket_claims, %s in outbox', bucket_id, claim_id, coalesce(c.n, 0), coalesce(o.n, 0))), '{}')
+		FROM (SELECT bucket_id, claim_id, sum(n) AS n FROM bucket_claims WHERE tenant_id = $1 GROUP BY bucket_id, claim_id) c
+		FULL JOIN (SELECT bucket_id, claim_id, count(1) AS n FROM outbox WHERE tenant_id = $1 AND claim_id IS NOT NULL GROUP BY bucket_id, claim_id) o USING (bucket_id, claim_id)
+		WHERE coalesce(c.n, 0) <> coalesce(o.n, 0)`, fx.Tenant.String())
 }
 
 // Hasten makes waiting actions due.
