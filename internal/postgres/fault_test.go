@@ -50,7 +50,7 @@ func internal() []string {
 		"web_sessions_tenant_id_fkey", "web_sessions_via_check", "refused_logins_pkey", "refused_logins_tenant_id_fkey",
 		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "workflow_steps_workflow_id_fkey", "workflow_steps_pkey",
 		"workflow_steps_state_check", "workflows_external_id_key", "workflows_pkey", "workflows_state_check", "breakers_pkey",
-		"breakers_state_check", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",
+		"breakers_state_check", "bucket_claims_pkey", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",
 		"decisions_mode_check", "decisions_pkey", "do_not_contact_pkey", "dry_runs_effect_check", "dry_runs_mode_check",
 		"fence_one_check", "fence_pkey", "fence_reason_check", "fence_state_check", "lost_calls_pkey", "lost_calls_tenant_id_fkey",
 		"worker_commits_pkey", "workers_pkey",

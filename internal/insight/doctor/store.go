@@ -316,7 +316,7 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 LEFT JOIN pg_class p ON p.oid = i.inhparent
 WHERE c.relkind = 'r' AND n.nspname IN ('countersign_data', 'river')
-    AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'actions', 'tool_executions', 'events', 'dead_letters', 'river_job')
+    AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'bucket_claims', 'actions', 'tool_executions', 'events', 'dead_letters', 'river_job')
 GROUP BY 1
 ORDER BY 1`)
 }
