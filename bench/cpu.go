@@ -19,7 +19,7 @@ import (
 type sampled struct{ name, program, kind string }
 
 // measureCPU compares the cost of an action in this build with that of a job in
-// River, or of an action in another build, in -pairs pairs. Each sample has its
+// River, or of an action of another -kind or in another build, in -pairs pairs. Each sample has its
 // own process and database, and the first of a pair is the second of the next.
 // Other work on the machine makes a sample take longer, which is not measured,
 // and its caches colder, which both samples of a pair share.
@@ -28,14 +28,17 @@ func measureCPU(ctx context.Context, s *suite) error {
 	if err != nil {
 		return err
 	}
-	ours, other := sampled{"ours", self, "ours"}, sampled{"river", self, "river"}
+	ours, other := sampled{"ours", self, s.kind}, sampled{"river", self, "river"}
+	if s.kind != "ours" {
+		other = sampled{"without", self, "ours"}
+	}
 	if s.against != "" {
 		dir, err := os.MkdirTemp("", "countersign-bench")
 		if err != nil {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }() // in the folder for temporary files
-		other = sampled{s.against, filepath.Join(dir, "bench"), "ours"}
+		other = sampled{s.against, filepath.Join(dir, "bench"), s.kind}
 		if err := buildOther(ctx, s.against, dir, other.program); err != nil {
 			return err
 		}

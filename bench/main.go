@@ -102,6 +102,7 @@ type options struct {
 	n       int
 	rounds  int
 	pairs   int
+	kind    string
 	only    string
 	against string
 	most    float64
@@ -180,6 +181,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.rounds, "rounds", 5, "rounds, each of the peer and then of ours")
 	fs.StringVar(&o.only, "only", "", "`parts` of the run http, with commas between: proposals, waits, decisions, calls, sessions, reads, idle; all by default")
 	fs.IntVar(&o.pairs, "pairs", 9, "pairs of the run cpu, 6 at least")
+	fs.StringVar(&o.kind, "kind", "ours", "`kind` of action of the run cpu: ours, or ceiling (buckets with a ceiling too wide to matter) or once (class once), which are compared with ours")
 	fs.StringVar(&o.against, "against", "", "`build` that the run cpu compares with instead of River: a revision of git, or a folder with a checkout")
 	fs.Float64Var(&o.most, "most", 0, "`ratio` of processor time an action above which the run cpu fails; 0 never fails")
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
@@ -199,6 +201,9 @@ func parse(args []string) (options, error) {
 		if measures()[name] == nil {
 			return o, fmt.Errorf("-run %q: there is %s", name, strings.Join(slices.Sorted(maps.Keys(measures())), ", "))
 		}
+	}
+	if !slices.Contains([]string{"ours", "ceiling", "once"}, o.kind) {
+		return o, fmt.Errorf("-kind %q: there is ours, ceiling, once", o.kind)
 	}
 	if o.n < 1 || o.rounds < 1 || o.rate < 1 || o.pairs < minPairs {
 		return o, fmt.Errorf("-n, -rounds and -rate must be at least 1, -pairs at least %d", minPairs)

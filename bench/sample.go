@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/bench/process"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
 // sampleEnv makes a child of this program take a sample of that many actions, of
@@ -57,7 +59,11 @@ func runSample(ctx context.Context, kind, url, count string) error {
 		defer p.pool.Close()
 		sys, pool = p, p.pool
 	} else {
-		if err := newTenant(ctx, url, "", false); err != nil {
+		var effect envelope.Effect
+		if kind == "once" {
+			effect = envelope.EffectOnce
+		}
+		if err := newTenant(ctx, url, effect, false); err != nil {
 			return err
 		}
 		h, err := newEnvironment(ctx, url)
@@ -65,6 +71,11 @@ func runSample(ctx context.Context, kind, url, count string) error {
 			return err
 		}
 		defer h.close(ctx)
+		if kind == "ceiling" {
+			if err := putBuckets(ctx, h, limits.Bucket{Concurrency: 100_000}); err != nil {
+				return err
+			}
+		}
 		sys, pool = h, h.pool
 	}
 	var taken costs

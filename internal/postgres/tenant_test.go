@@ -89,6 +89,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
 		`INSERT INTO reviews (tenant_id, key) VALUES ($1, '*')`,
 		`INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts) VALUES ($1, $1, 1, now(), 1)`,
+		`INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n) VALUES ($1, 1, 1, 1)`,
 		`INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $1, 1, 'pending', now())`,
 		`INSERT INTO workflows (tenant_id, workflow_id, external_id, content_digest, atomic, state, proposer, session_bound) VALUES ($1, $1, 'x', '', false, 'running', 'p', false)`,
 		`INSERT INTO workflow_steps (tenant_id, workflow_id, step, state, source_id, tool_name, inputs, options) VALUES ($1, $1, 0, 'planned', 's', 't', '{}', '{}')`,
