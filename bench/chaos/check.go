@@ -26,6 +26,8 @@ type evidence struct {
 	injections []*injection
 	signs      map[string]int
 	actions    []database.Action
+	// uneven are the claims whose sum is not their number of rows in the outbox.
+	uneven []string
 	server     *counting.Counts
 	// late counts the workers that did not stop in time.
 	late int
@@ -75,6 +77,9 @@ func (e evidence) check() ([]total, violations) {
 		if e.envelope(t, v, n, f, effects) {
 			t.Lost++
 		}
+	}
+	for _, claim := range e.uneven {
+		v.add(placesFree, claim)
 	}
 	for _, n := range e.server.Mixed {
 		v.add(oneKey, name(n, byNumber))
@@ -261,6 +266,7 @@ const (
 	unknownBounded property = "no more is unknown than the fault can have hit"
 	deadLetters    property = "what failed or is unknown is a dead letter, and nothing else is"
 	attemptsOnce   property = "every attempt and every end is recorded once"
+	placesFree     property = "ceilings count the claimed actions of the outbox"
 	stopsOnSignal  property = "workers stop when they are asked to"
 	noCrash        property = "no worker ends by itself while the database is there"
 	recoversAlone  property = "everything recovers without hands"
@@ -271,7 +277,7 @@ const (
 func allProperties() []property {
 	return []property{
 		allStored, allEnded, allSent, nothingDoubled, sentTookEffect, failedTookNone, oneKey, unknownByFault,
-		unknownBounded, deadLetters, attemptsOnce, stopsOnSignal, noCrash, recoversAlone, hadEffect,
+		unknownBounded, deadLetters, attemptsOnce, placesFree, stopsOnSignal, noCrash, recoversAlone, hadEffect,
 	}
 }
 

@@ -51,6 +51,7 @@ func TestCheck(t *testing.T) {
 			e.actions[0].Status, e.server.Effects[0] = "failed", 0
 		}, []property{deadLetters}},
 		{"one is sent and a dead letter", envelope.EffectOnce, func(e *evidence) { e.actions[0].DeadLetter = "unknown" }, []property{deadLetters}},
+		{"a claim counts an action that ended", envelope.EffectOnce, func(e *evidence) { e.uneven = []string{"one"} }, []property{placesFree}},
 		{"one had two keys", envelope.EffectOnce, func(e *evidence) { e.server.Mixed = []int{0} }, []property{oneKey}},
 		{"one is unknown and was in flight", envelope.EffectOnce, func(e *evidence) {
 			e.actions[0] = database.Action{ExternalID: "n-0", ID: id, Status: "unknown", Code: workerLost, Ends: 1, DeadLetter: "unknown"}

@@ -219,6 +219,10 @@ func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Ti
 	if err != nil {
 		return outcome{}, fmt.Errorf("read actions: %w", err)
 	}
+	uneven, err := t.reader.UnevenClaims(ctx)
+	if err != nil {
+		return outcome{}, fmt.Errorf("read claims: %w", err)
+	}
 	if refused, err := t.reader.Refused(ctx); err != nil || refused > 0 {
 		return outcome{}, errors.Join(err, fmt.Errorf("%d proposals in SQL were refused", refused))
 	}
@@ -227,7 +231,7 @@ func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Ti
 		return outcome{}, err
 	}
 	o := outcome{
-		evidence: evidence{fault: t.fault, plan: t.plan, injections: t.injections.list(), signs: t.signs, actions: actions, server: counts, late: late},
+		evidence: evidence{fault: t.fault, plan: t.plan, injections: t.injections.list(), signs: t.signs, actions: actions, uneven: uneven, server: counts, late: late},
 		exits:    len(exits), repeated: int(t.agent.Again.Load()), took: ended.Sub(t.began),
 	}
 	o.crashes = o.unexplained(exits)

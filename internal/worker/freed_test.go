@@ -56,7 +56,11 @@ func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 	p := proposal(in("slow"))
 	ids := y.propose(p, p, p)
 	y.exec(`CREATE FUNCTION countersign_data.undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-		IF NEW.status = 'sending' AND NEW.action_id = TG_ARGV[0]::uuid THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
+		IF NEW.status = 'sending' AND NEW.action_id = TG_ARGV[0]::uuid THEN
+			DELETE FROM outbox WHERE action_id = OLD.action_id;
+			INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n) VALUES (OLD.tenant_id, OLD.bucket_id, OLD.claim_id, -1);
+			RETURN NULL;
+		END IF; RETURN NEW; END $$`)
 	y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone('" + ids[0].String() + "')")
 
 	y.pollRarely()

@@ -146,6 +146,24 @@ type Action struct {
 	DeadLetter string
 }
 
+// UnevenClaims returns the claims of buckets with a ceiling whose sum is not their number
+// of rows in the outbox, each with both numbers.
+func (r Reader) UnevenClaims(ctx context.Context) (all []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err = postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
+		const query = `
+SELECT format('claim %s: %s in bucket_claims, %s in outbox', claim_id, coalesce(c.n, 0), coalesce(o.n, 0))
+FROM (SELECT bucket_id, claim_id, sum(n) AS n FROM bucket_claims WHERE tenant_id = $1 GROUP BY bucket_id, claim_id) c
+FULL JOIN (SELECT bucket_id, claim_id, count(1) AS n FROM outbox WHERE tenant_id = $1 AND claim_id IS NOT NULL GROUP BY bucket_id, claim_id) o USING (bucket_id, claim_id)
+WHERE coalesce(c.n, 0) <> coalesce(o.n, 0)`
+		rows, _ := tx.Query(ctx, query, uuid.UUID(r.Tenant)) // CollectRows returns the error
+		all, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return all, err
+}
+
 // Actions reads every action of the tenant, with its attempts and its dead
 // letter.
 func (r Reader) Actions(ctx context.Context) (all []Action, err error) {
