@@ -28,7 +28,7 @@ type evidence struct {
 	actions    []database.Action
 	// uneven are the claims whose sum is not their number of rows in the outbox.
 	uneven []string
-	server     *counting.Counts
+	server *counting.Counts
 	// late counts the workers that did not stop in time.
 	late int
 	// crashes counts the workers that ended by themselves while the database

@@ -91,6 +91,11 @@ WHERE triage_automation(a.tenant_id, a.external_id) IS NOT NULL;
 -- no rows; a bucket with limits returns only the rows that BucketGrant granted
 -- under its lock, so that a new limit applies immediately. Nothing is returned
 -- unless the epoch is the fence's.
+--
+-- Rows of buckets with a concurrency limit are counted in bucket_claims. Each statement
+-- that deletes a row or puts it back subtracts it there by an insertion, which waits for
+-- no other transaction: no lock order is needed. Renewals lock claims in their order,
+-- after rows of the outbox and before nothing.
 WITH requests AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,

@@ -352,6 +352,11 @@ type OutboxClaimRow struct {
 // no rows; a bucket with limits returns only the rows that BucketGrant granted
 // under its lock, so that a new limit applies immediately. Nothing is returned
 // unless the epoch is the fence's.
+//
+// Rows of buckets with a concurrency limit are counted in bucket_claims. Each statement
+// that deletes a row or puts it back subtracts it there by an insertion, which waits for
+// no other transaction: no lock order is needed. Renewals lock claims in their order,
+// after rows of the outbox and before nothing.
 func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := db.Query(ctx, outboxClaim,
 		arg.BucketIds,
