@@ -26,7 +26,7 @@ func areas() []area {
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 41700},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 27000},
 		{"the command line", []string{"internal/cli"}, 15400},
-		{"the page", []string{"web"}, 12900},
+		{"the page", []string{"web"}, 13600},
 		{"the database", []string{"db", "internal/postgres"}, 13850},
 		{"what all share", []string{".", "internal", "schemas"}, 6500},
 		{"programs and development", []string{"cmd", "internal/dev", "examples", "deploy", "tools"}, 3600},

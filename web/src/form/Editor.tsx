@@ -1,7 +1,9 @@
 // One field to change, without fields inside.
-import { useRef } from 'react'
+import { type SyntheticEvent, useRef, useState } from 'react'
 import { type Json, same, stringify } from '../lib/json'
+import { get } from '../lib/pointer'
 import { shown } from '../lib/text'
+import { useReadable } from './beside'
 import { add, put, take, type } from './draft'
 import { Complaints, type Editing, nameOf, useTyped } from './editing'
 import type { Field } from './plan'
@@ -174,8 +176,13 @@ function Choice({
   )
 }
 
+// oneLine is how long a text is that is written in a single line.
+const oneLine = 120
+
 function Typing({ field, id, editing, notes, bad }: ControlProps) {
   const [text, setText] = useTyped(field, editing.draft)
+  const readable = useReadable(field, get(editing.draft.args, field.pointer.slice(0, field.pointer.lastIndexOf('/'))))
+  const [several, setSeveral] = useState(field.long || text.length > oneLine || text.includes('\n'))
   const height = useRef(0)
   const rows = Math.min(24, Math.max(height.current, text.split('\n').length, Math.ceil(text.length / 90)))
   height.current = rows
@@ -191,8 +198,46 @@ function Typing({ field, id, editing, notes, bad }: ControlProps) {
     spellCheck: false,
     autoComplete: 'off',
   }
+  const beside = readable !== undefined && <span className="beside">{readable}</span>
   if (field.kind === 'number')
-    return <input {...shared} type="text" inputMode="decimal" onChange={(e) => onChange(e.target.value)} />
+    return (
+      <>
+        <input {...shared} type="text" inputMode="decimal" onChange={(e) => onChange(e.target.value)} />
+        {beside}
+      </>
+    )
+  if (field.kind === 'text' && !several && !text.includes('\n')) {
+    // An input would lose the line breaks of what is put in: the field becomes one of several lines.
+    const insert = (event: SyntheticEvent<HTMLInputElement>, data: DataTransfer) => {
+      const put = data.getData('text/plain')
+      if (!/[\r\n]/.test(put)) return
+      event.preventDefault()
+      const { selectionStart, selectionEnd } = event.currentTarget
+      onChange(
+        text.slice(0, selectionStart ?? text.length) +
+          put.replaceAll(/\r\n?/g, '\n') +
+          text.slice(selectionEnd ?? text.length),
+      )
+      setSeveral(true)
+    }
+    return (
+      <>
+        <input
+          {...shared}
+          type="text"
+          onPaste={(e) => insert(e, e.clipboardData)}
+          onDrop={(e) => insert(e, e.dataTransfer)}
+          onChange={(e) => onChange(e.target.value)}
+        />
+        {beside}
+        {!field.hints.length && (
+          <button type="button" className="link small" onClick={() => setSeveral(true)}>
+            Several lines<span className="unseen"> for {shown(field.name)}</span>
+          </button>
+        )}
+      </>
+    )
+  }
   return (
     <textarea
       {...shared}

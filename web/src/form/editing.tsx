@@ -1,5 +1,5 @@
 // What the fields of a form share while a person edits them.
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { type Json, parse, same } from '../lib/json'
 import { shown } from '../lib/text'
 import type { Draft } from './draft'
@@ -19,11 +19,20 @@ export interface Editing {
   complaints: readonly Complaint[]
   asText: ReadonlySet<string>
   toggle: (pointer: string) => void
+  // choose says which variant a value is that is still open.
+  choose: (pointer: string, variant: number) => void
 }
 
 // nameOf returns how a field is called: its key or number, with what the schema calls it.
 export function nameOf(field: Field): string {
-  return field.title && field.title !== field.name ? `${field.name} (${field.title})` : field.name
+  const title = titleOf(field)
+  return title ? `${field.name} (${title})` : field.name
+}
+
+// titleOf returns what the schema calls a field, where that is more than its name.
+export function titleOf({ name, title }: Field): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
+  return title && plain(title) !== plain(name) ? title : undefined
 }
 
 // Complaints says what does not fit at a place.
@@ -48,4 +57,22 @@ export function useTyped(field: Field, draft: Draft): [string, (text: string) =>
 function means(field: Field, text: string): boolean {
   const result = read(field.kind, text, parse)
   return 'value' in result && same(result.value, field.value)
+}
+
+// ComplaintSummary lists what the server refused, and takes the focus when it comes.
+export function ComplaintSummary({ title, complaints }: { title: string; complaints: readonly Complaint[] }) {
+  const ref = useRef<HTMLDivElement>(null)
+  useEffect(() => ref.current?.focus(), [complaints])
+  return (
+    <div ref={ref} tabIndex={-1} role="alert" className="banner bad">
+      <strong>{shown(title)}</strong>
+      <ul>
+        {complaints.map((c, i) => (
+          <li key={i}>
+            <code>{shown(c.pointer || '/')}</code> {shown(c.detail)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
 }

@@ -5,8 +5,21 @@ import { Exact, isObject, type Json, type JsonObject, keys, same, stringify } fr
 import { join } from '../lib/pointer'
 import { hides } from '../lib/text'
 import { list, member, type Option, type Shape, shapeOf, takes, text, typeOf, type Variant, variantOf } from './schema'
+import { columnsOf, first, isLine } from './table'
 
-export type Kind = 'text' | 'escaped' | 'number' | 'boolean' | 'choice' | 'const' | 'null' | 'object' | 'list' | 'json'
+export type Kind =
+  | 'text'
+  | 'escaped'
+  | 'number'
+  | 'boolean'
+  | 'choice'
+  | 'const'
+  | 'null'
+  | 'object'
+  | 'list'
+  | 'json'
+  | 'line'
+  | 'table'
 
 // Field is one place of a value. A field without a value is not sent.
 export interface Field {
@@ -30,7 +43,12 @@ export interface Field {
   schema: Json
   item: Json | undefined
   open: boolean
+  // long says that the text of the field is one that is written in several lines.
+  long: boolean
   children: Field[]
+  // columns are those of a table.
+  columns: string[]
+  first: string[]
 }
 
 const maxDepth = 6
@@ -43,10 +61,31 @@ interface Place {
   known: boolean
 }
 
-// plan returns the field of a whole value.
-export function plan(schema: Json | undefined, value: Json): Field {
-  const budget = { left: maxFields }
-  return field(schema ?? {}, value, { pointer: '', name: '', required: true, known: true }, 0, schema ?? {}, budget)
+interface Work {
+  root: Json
+  left: number
+  // reading makes lines and tables of lists.
+  reading: boolean
+  chosen: Chosen
+}
+
+// Chosen are the variants that a person chose for values that are still open, by pointer.
+export type Chosen = ReadonlyMap<string, number>
+const none: Chosen = new Map()
+
+// plan returns the field of a whole value, to change.
+export function plan(schema: Json | undefined, value: Json, chosen = none): Field {
+  return whole(schema ?? {}, value, false, chosen)
+}
+
+// fieldsOf returns the field of a whole value, to read: a list is a line or a table where it can be.
+export function fieldsOf(schema: Json | undefined, value: Json): Field {
+  return whole(schema ?? {}, value, true, none)
+}
+
+function whole(root: Json, value: Json, reading: boolean, chosen: Chosen): Field {
+  const place = { pointer: '', name: '', required: true, known: true }
+  return field(root, value, place, 0, { root, left: maxFields, reading, chosen })
 }
 
 // leaves returns the fields without fields inside, in their order.
@@ -54,18 +93,15 @@ export function leaves(of: Field): Field[] {
   return of.children.length ? of.children.flatMap(leaves) : [of]
 }
 
-function field(
-  schema: Json,
-  value: Json | undefined,
-  place: Place,
-  depth: number,
-  root: Json,
-  budget: { left: number },
-): Field {
-  budget.left--
+function field(schema: Json, value: Json | undefined, place: Place, depth: number, work: Work): Field {
+  const { root } = work
+  work.left--
   const outer = shapeOf(schema, root)
   const variants = outer.variants ?? []
-  const variant = value === undefined ? undefined : variantOf(variants, value, root)
+  const variant =
+    value === undefined
+      ? undefined
+      : (variantOf(variants, value, root) ?? (value === null ? work.chosen.get(place.pointer) : undefined))
   const inner = variant === undefined ? outer : shapeOf(variants[variant]!.schema, root)
   const shape = { ...inner, nullable: inner.nullable || outer.nullable }
   const undecided = variants.length > 0 && variant === undefined
@@ -84,12 +120,20 @@ function field(
     schema,
     item: undefined,
     open: false,
+    long: longIn(shape, place.name),
     children: [],
+    columns: [],
+    first: [],
   }
   if (value === undefined || (plain.kind !== 'object' && plain.kind !== 'list')) return plain
-  if (depth >= maxDepth || size(value) > budget.left) return { ...plain, kind: 'json' }
+  if (work.reading && plain.kind === 'list') {
+    if (isLine(value)) return { ...plain, kind: 'line' }
+    const rows = rowsOf(shape, value, root)
+    if (rows) return { ...plain, kind: 'table', ...rows }
+  }
+  if (depth >= maxDepth || size(value, work.reading) > work.left) return { ...plain, kind: 'json' }
   const child = (name: string | number, s: Json, v: Json | undefined, required: boolean, known: boolean) =>
-    field(s, v, { pointer: join(plain.pointer, name), name: String(name), required, known }, depth + 1, root, budget)
+    field(s, v, { pointer: join(plain.pointer, name), name: String(name), required, known }, depth + 1, work)
   return Array.isArray(value) ? elements(plain, shape, value, child) : members(plain, shape, value as JsonObject, child)
 }
 
@@ -146,13 +190,36 @@ function blankKind(shape: Shape): Kind {
   }
 }
 
-// size counts the parts of a value, up to what a form shows.
-function size(value: Json): number {
+// rowsOf returns the columns of a list of objects, in the order of its schema, and those that come first.
+function rowsOf(shape: Shape, value: Json, root: Json): Pick<Field, 'columns' | 'first'> | undefined {
+  const { schema } = shapeOf(member(shape.schema, 'items') ?? {}, root)
+  const properties = member(schema, 'properties')
+  const columns = columnsOf(value, isObject(properties) ? keys(properties) : [])
+  const required = list(schema, 'required').filter((name) => typeof name === 'string')
+  return columns && { columns, first: first(columns, required) }
+}
+
+const longNames = new RegExp(
+  '(?:^|[_-]|[a-z](?=[A-Z]))' +
+    '(?:body|text|message|description|content|comments?|notes?|html|markdown|script|code|query|prompt)$',
+  'i',
+)
+
+// longIn reports whether texts of a shape are written in several lines, as far as its name and its schema show.
+function longIn(shape: Shape, name: string): boolean {
+  const most = member(shape.schema, 'maxLength')
+  if (text(shape.schema, 'format') || (typeof most === 'number' && most <= 120)) return false
+  return longNames.test(name) || (typeof most === 'number' && most > 500)
+}
+
+// size counts the parts of a value, up to what a form shows. A line and a table are one part.
+function size(value: Json, reading: boolean): number {
   if (value === null || typeof value !== 'object' || value instanceof Exact) return 1
+  if (reading && (isLine(value) || columnsOf(value, []))) return 1
   const parts: Json[] = Array.isArray(value) ? value : Object.values(value)
   let sum = 1
   for (const part of parts) {
-    sum += size(part)
+    sum += size(part, reading)
     if (sum > maxFields) return sum
   }
   return sum
@@ -167,7 +234,7 @@ function hintsOf(shape: Shape): string[] {
   }
   const word = (name: string, words: string) => (text(s, name) === undefined ? [] : [`${words} ${text(s, name)}`])
   return [
-    ...(shape.types.length ? [] : ['JSON']),
+    ...(shape.types.length || shape.options ? [] : ['JSON']),
     ...word('format', 'format'),
     ...word('pattern', 'pattern'),
     ...limit('minLength', (n) => `${n} characters or more`),

@@ -87,7 +87,9 @@ function shape(schema: Json | undefined, work: Work): Shape {
     }
   }
   const union = [...list(merged, 'oneOf'), ...list(merged, 'anyOf')]
-  return union.length ? unite(plain, union, work) : plain
+  if (union.length) return unite(plain, union, work)
+  if (plain.types.length < 2) return plain
+  return { ...plain, variants: plain.types.map((type) => ({ label: type, schema: { ...merged, type } })) }
 }
 
 function typesOf(schema: JsonObject): Type[] {
@@ -225,7 +227,17 @@ export function variantOf(variants: readonly Variant[], value: Json, root: Json)
     const shape = shapeOf(variant.schema, root)
     return !shape.types.length || takes(shape, value) || shape.opaque ? [i] : []
   })
-  return fitting.length === 1 ? fitting[0] : undefined
+  if (fitting.length < 2 || !isObject(value)) return fitting.length === 1 ? fitting[0] : undefined
+  const named = fitting.filter((i) => names(shapeOf(variants[i]!.schema, root), value))
+  return named.length === 1 ? named[0] : undefined
+}
+
+// names reports whether a shape names all members of an object, and requires no other.
+function names({ schema, opaque }: Shape, value: JsonObject): boolean {
+  const properties = member(schema, 'properties')
+  if (opaque || !isObject(properties)) return false
+  const required = list(schema, 'required').every((name) => typeof name === 'string' && Object.hasOwn(value, name))
+  return required && keys(value).every((name) => Object.hasOwn(properties, name))
 }
 
 // takes reports whether a shape has the type of a value.

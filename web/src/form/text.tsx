@@ -7,6 +7,7 @@ import type { Change } from '../lib/pointer'
 import { hides, shown } from '../lib/text'
 import { Chip, Shown } from '../ui'
 import { type Field, face, leaves } from './plan'
+import { firstColumns, firstRows, firstValues } from './table'
 
 type Lines = 'one line' | 'lines'
 
@@ -30,8 +31,14 @@ const fold = 600
 // foldedIn returns the pointers of the values of a form that are folded until somebody opens them.
 export function foldedIn(of: Field): string[] {
   return leaves(of)
-    .filter((field) => face(field).length > fold)
+    .filter((field) => (field.kind === 'table' || field.kind === 'line' ? foldsList(field) : face(field).length > fold))
     .map((field) => field.pointer)
+}
+
+// foldsList reports whether a line or a table shows a part until somebody opens it.
+export function foldsList({ kind, value, columns }: Field): boolean {
+  const length = Array.isArray(value) ? value.length : 0
+  return kind === 'table' ? length > firstRows || columns.length > firstColumns : length > firstValues
 }
 
 // Long shows a value, and of a long one the beginning, with how much more there is.

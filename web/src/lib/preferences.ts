@@ -40,10 +40,14 @@ export function setPreferences(change: Partial<Preferences>) {
 }
 
 export function usePreferences(): Preferences {
-  return useSyncExternalStore((heard) => {
-    listeners.add(heard)
-    return () => listeners.delete(heard)
-  }, preferences)
+  return useSyncExternalStore(
+    (heard) => {
+      listeners.add(heard)
+      return () => listeners.delete(heard)
+    },
+    preferences,
+    preferences,
+  )
 }
 
 // startPreferences puts the theme on the document, and follows other tabs.

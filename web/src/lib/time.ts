@@ -100,5 +100,6 @@ function subscribe(heard: () => void) {
 
 // useNow returns the time, in steps of so many milliseconds: a part that shows minutes is not drawn every second.
 export function useNow(step = 1_000): number {
-  return useSyncExternalStore(subscribe, () => Math.floor(now / step) * step)
+  const read = () => Math.floor(now / step) * step
+  return useSyncExternalStore(subscribe, read, read)
 }

@@ -2,10 +2,10 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { Values, valuesOf } from '../../form/Form'
-import { plan } from '../../form/plan'
+import { fieldsOf } from '../../form/plan'
 import { type Folds, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
+import { Values, valuesOf } from '../../form/Values'
 import { type Problem, post, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
 import type { Json } from '../../lib/json'
@@ -131,7 +131,7 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
   const region = useRef<HTMLDivElement>(null)
-  const cut = useMemo(() => foldedIn(plan(undefined, args)), [args]).some((pointer) => !opened.has(pointer))
+  const cut = useMemo(() => foldedIn(fieldsOf(undefined, args)), [args]).some((pointer) => !opened.has(pointer))
   const unseen = useUnseen(
     region,
     useMemo(() => (item?.reverse_tool ? valuesOf(undefined, args) : []), [item, args]),

@@ -3,9 +3,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
-import { Values, valuesOf } from '../../form/Form'
-import { plan } from '../../form/plan'
+import { fieldsOf } from '../../form/plan'
 import { useUnseen } from '../../form/unseen'
+import { Values, valuesOf } from '../../form/Values'
 import type { Problem } from '../../lib/client'
 import { type Json, stringify } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
@@ -37,7 +37,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
   const { id, action, args, etag, folds } = looking
   // Arguments that no schema describes are loosened one by one as well.
   const schema = useMemo(
-    () => (plan(looking.schema, args).children.length ? looking.schema : { type: 'object' }),
+    () => (fieldsOf(looking.schema, args).children.length ? looking.schema : { type: 'object' }),
     [looking.schema, args],
   )
   const [scope, setScope] = useState<Scope>(action.envelope.session_id ? 'session' : 'tenant')

@@ -1,10 +1,12 @@
 // The decision: what a person can do with what waits, and why not.
 import { useEffect, useRef, useState } from 'react'
 import { draftOf } from '../../form/draft'
+import { loadForm } from '../../form/load'
 import { same } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
 import { markStale } from '../../lib/live'
 import { useMay } from '../../lib/me'
+import { afterPaint } from '../../lib/painted'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { useNow } from '../../lib/time'
@@ -142,7 +144,14 @@ export function Bar(looking: Looking) {
         toast({ text: 'Saved. Earlier approvals were reset.' })
       },
     )
-  const startEdit = () => remember(id, { mode: 'edit', draft: memory.draft ?? draftOf(looking.args) })
+  const startEdit = () => {
+    remember(id, { mode: 'edit', draft: memory.draft ?? draftOf(looking.args) })
+    const focus = () => document.querySelector<HTMLElement>('.form :is(input, textarea, select)')?.focus()
+    loadForm().then(
+      () => afterPaint(focus),
+      () => undefined,
+    )
+  }
   const leave = () => {
     if (memory.mode === 'edit' && changed) return toast({ text: 'Save or discard your changes first.' })
     remember(id, { mode: 'look', draft: memory.mode === 'edit' ? undefined : memory.draft })

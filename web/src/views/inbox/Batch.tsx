@@ -1,9 +1,9 @@
 // Decisions about many at once: what differs between them, and what became of each.
 import { useEffect, useMemo, useRef, useState } from 'react'
-import { Values, valuesOf } from '../../form/Form'
-import { plan } from '../../form/plan'
+import { fieldsOf } from '../../form/plan'
 import { foldedIn, Long } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
+import { Values, valuesOf } from '../../form/Values'
 import { type Json, stringify } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
 import { useMay } from '../../lib/me'
@@ -39,7 +39,7 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   const unread = difference.cells
     .filter(({ text }) => text.length > most)
     .map(({ name }) => name)
-    .concat(foldedIn(plan(undefined, difference.first)))
+    .concat(foldedIn(fieldsOf(undefined, difference.first)))
     .filter((name) => !opened.has(name))
   const unseen = useUnseen(body, difference.names)
   const [note, setNote] = useState('')

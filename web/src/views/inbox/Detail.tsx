@@ -3,11 +3,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
-import { advisor } from '../../form/advice'
-import { ComplaintSummary, Form, Values, valuesOf } from '../../form/Form'
-import { plan } from '../../form/plan'
+import { ComplaintSummary } from '../../form/editing'
+import { useForm } from '../../form/load'
+import { fieldsOf } from '../../form/plan'
 import { Changes, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
+import { Values, valuesOf } from '../../form/Values'
 import { get, type Problem, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
 import { type Json, stringify } from '../../lib/json'
@@ -98,10 +99,11 @@ function Loaded({
     const seen = { etag, args, at: Date.now() }
     return afterPaint(() => remember(id, { seen }))
   }, [id, memory.seen, memory.sent, etag, args])
-  const advise = useMemo(() => advisor(schema), [schema])
   const { draft, refused } = memory
+  const form = useForm(draft !== undefined)
+  const advise = useMemo(() => form?.advisor(schema), [form, schema])
   const complaints = useMemo(
-    () => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])],
+    () => [...(draft && advise ? advise(draft.args) : []), ...(refused?.complaints ?? [])],
     [advise, draft, refused],
   )
   const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
@@ -111,7 +113,7 @@ function Loaded({
   const values = useMemo(() => (how === 'json' ? [''] : valuesOf(schema, sends)), [how, schema, sends])
   const unseen = useUnseen(region, values)
   const unread = useMemo(
-    () => (how === 'json' ? [] : foldedIn(plan(schema, sends)).filter((pointer) => !opened.has(pointer))),
+    () => (how === 'json' ? [] : foldedIn(fieldsOf(schema, sends)).filter((pointer) => !opened.has(pointer))),
     [how, schema, sends, opened],
   )
   const pending = action.phase === 'pending'
@@ -324,6 +326,7 @@ function Arguments(looking: Looking & Shape) {
   const { id, action, args, schema, folds, complaints, toolError, how, onHow, region } = looking
   const { draft, mode, sent } = useMemory(id)
   const editing = how === 'form' && mode === 'edit' && draft !== undefined && !sent
+  const form = useForm(editing)
   const title = action.phase === 'pending' || action.phase === 'approved' ? 'What will be sent' : 'What was sent'
   return (
     <section aria-label={title}>
@@ -347,8 +350,13 @@ function Arguments(looking: Looking & Shape) {
           The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.
         </p>
       )}
-      {editing && (
-        <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
+      {editing && form && (
+        <form.Form
+          schema={schema}
+          draft={draft}
+          onDraft={(next) => remember(id, { draft: next })}
+          complaints={complaints}
+        />
       )}
       {editing && <h3>As it will be sent</h3>}
       <section ref={region} aria-label={editing ? 'As it will be sent' : undefined}>
