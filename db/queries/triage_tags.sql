@@ -102,10 +102,13 @@ LIMIT @most::bigint;
 -- name: TriageTagPut :execrows
 -- Stores a tag after an event, unless it has changed since it was read.
 INSERT INTO triage_tags AS t (tenant_id, message_id, action, account_id, state, try, failures, in_mailbox, external_id, problem, tagged_by)
-VALUES (@tenant_id, @message_id, @action, @account_id, @state, @try, @failures, coalesce(sqlc.narg(in_mailbox)::boolean, false), nullif(@external_id::text, ''), @problem, @tagged_by)
+VALUES (@tenant_id, @message_id, @action, @account_id, @state, @try, @failures, coalesce(sqlc.narg(in_mailbox)::boolean, false),
+    -- The checks of the table hold for the row to insert too, also where it only updates.
+    CASE WHEN @state IN ('open', 'leaving') THEN coalesce(nullif(@external_id::text, ''),
+        (SELECT o.external_id FROM triage_tags o WHERE o.tenant_id = @tenant_id AND o.message_id = @message_id AND o.action = @action)) END, @problem, @tagged_by)
 ON CONFLICT ON CONSTRAINT triage_tags_pkey
 DO UPDATE SET state = excluded.state, try = excluded.try, failures = excluded.failures, in_mailbox = coalesce(sqlc.narg(in_mailbox)::boolean, t.in_mailbox),
-    external_id = CASE WHEN excluded.state NOT IN ('open', 'leaving') THEN NULL ELSE coalesce(excluded.external_id, t.external_id) END, problem = excluded.problem,
+    external_id = excluded.external_id, problem = excluded.problem,
     tagged_at = CASE WHEN t.state = 'gone' AND excluded.state = 'due' THEN now() ELSE t.tagged_at END,
     tagged_by = CASE WHEN t.state = 'gone' AND excluded.state = 'due' THEN excluded.tagged_by ELSE t.tagged_by END
 WHERE t.state = @was_state::text AND t.try = @was_try::integer;

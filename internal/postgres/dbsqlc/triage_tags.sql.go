@@ -497,10 +497,13 @@ func (q *Queries) TriageTagLogList(ctx context.Context, db DBTX, arg *TriageTagL
 
 const triageTagPut = `-- name: TriageTagPut :execrows
 INSERT INTO triage_tags AS t (tenant_id, message_id, action, account_id, state, try, failures, in_mailbox, external_id, problem, tagged_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8::boolean, false), nullif($9::text, ''), $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8::boolean, false),
+    -- The checks of the table hold for the row to insert too, also where it only updates.
+    CASE WHEN $5 IN ('open', 'leaving') THEN coalesce(nullif($9::text, ''),
+        (SELECT o.external_id FROM triage_tags o WHERE o.tenant_id = $1 AND o.message_id = $2 AND o.action = $3)) END, $10, $11)
 ON CONFLICT ON CONSTRAINT triage_tags_pkey
 DO UPDATE SET state = excluded.state, try = excluded.try, failures = excluded.failures, in_mailbox = coalesce($8::boolean, t.in_mailbox),
-    external_id = CASE WHEN excluded.state NOT IN ('open', 'leaving') THEN NULL ELSE coalesce(excluded.external_id, t.external_id) END, problem = excluded.problem,
+    external_id = excluded.external_id, problem = excluded.problem,
     tagged_at = CASE WHEN t.state = 'gone' AND excluded.state = 'due' THEN now() ELSE t.tagged_at END,
     tagged_by = CASE WHEN t.state = 'gone' AND excluded.state = 'due' THEN excluded.tagged_by ELSE t.tagged_by END
 WHERE t.state = $12::text AND t.try = $13::integer

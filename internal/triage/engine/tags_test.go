@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/inspect"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
@@ -186,6 +187,57 @@ func TestTryIsOneEnvelope(t *testing.T) {
 	f.ended("create-reminder", "skipped", "undone")
 	f.once()
 	f.wants("1@example.com", "create-reminder skipped 5 0")
+}
+
+// change changes the tag of the only message as a person does.
+func (f tagFixture) change(event tag.Event) {
+	f.t.Helper()
+	c := inspect.TagChange{Message: one[uuid.UUID](f.fixture, "SELECT message_id FROM triage_messages"), Action: "create-reminder", Event: event, Actor: "ann"}
+	err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) error {
+		_, err := inspect.ChangeTag(f.t.Context(), tx, f.tenant, c)
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestPeopleAndKeywordsChangeOneTag has a person put a tag back whose keyword was removed,
+// and remove one whose keyword stays: neither begins a second try.
+func TestPeopleAndKeywordsChangeOneTag(t *testing.T) {
+	t.Parallel()
+	f := newTagFixture(t)
+	path := f.tag(f.deliver("", invoice("1@example.com").raw()), "b")
+	f.once()
+	for range tag.MaxFailures {
+		f.ended("create-reminder", "failed", "rejected")
+		f.once()
+	}
+	f.wants("1@example.com", "create-reminder skipped 4 3")
+	path = f.tag(path, "")
+	f.once()
+	f.wants("1@example.com", "create-reminder gone 4 0")
+
+	f.change(tag.Retried)
+	f.wants("1@example.com", "create-reminder due 4 0")
+	f.once()
+	f.wants("1@example.com", "create-reminder open 4 0")
+	f.tag(path, "b")
+	f.once()
+	f.wants("1@example.com", "create-reminder open 4 0")
+	f.change(tag.Untagged)
+	f.ended("create-reminder", "sent", "")
+	f.once()
+	f.once()
+	f.wants("1@example.com", "create-reminder gone 5 0")
+
+	f.change(tag.Tagged)
+	f.change(tag.Untagged)
+	f.once()
+	f.wants("1@example.com", "create-reminder gone 5 0")
+	if n := one[int](f.fixture, "SELECT count(1) FROM triage_proposals WHERE action = 'tag'"); n != 4 {
+		t.Errorf("%d tries, want 4", n)
+	}
 }
 
 // TestReplayedTryStaysOpen has a round of triage begin while a person replays the
