@@ -40,3 +40,57 @@ GROUP BY 1;
 -- name: TriageZone :one
 -- The time zone of a tenant.
 SELECT t.timezone FROM tenants t WHERE t.tenant_id = @tenant_id;
+
+-- name: TriageBriefLast :one
+-- When the last brief of an account was due, and the end of the time that it covers.
+SELECT coalesce(max(b.due_at), 'epoch')::timestamptz AS due_at, coalesce(max(b.until_at), 'epoch')::timestamptz AS until_at, count(1) AS briefs
+FROM triage_briefs b
+WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.kind <> 'alert';
+
+-- name: TriageBriefLock :one
+-- Locks an account for its briefs, unless another process has locked it: that one then
+-- makes them. It returns the database's clock.
+SELECT clock_timestamp()::timestamptz AS now
+FROM triage_accounts a
+WHERE a.tenant_id = @tenant_id AND a.account_id = @account_id AND a.version = @version AND triage_pause(a.tenant_id, a.account_id) <> 'paused'
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: TriageBriefInsert :many
+-- Stores briefs, each once a channel and due time.
+INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
+SELECT @tenant_id, r ->> 'external_id', @account_id, @kind, r ->> 'channel', @due_at, @until_at, r -> 'envelope'
+FROM jsonb_array_elements(@rows::jsonb) r
+ON CONFLICT DO NOTHING
+RETURNING external_id, envelope;
+
+-- name: TriageBriefPropose :many
+SELECT unnest(countersign.propose_many(@envelopes::jsonb[]))::uuid AS proposal_id;
+
+-- name: TriageBriefProposed :exec
+UPDATE triage_briefs b
+SET proposal_id = n.proposal_id
+FROM (SELECT unnest(@external_ids::text[]) AS external_id, unnest(@proposal_ids::uuid[]) AS proposal_id) n
+WHERE b.tenant_id = @tenant_id AND b.external_id = n.external_id;
+
+-- name: TriageBriefErase :exec
+-- Erases the text of old briefs.
+UPDATE triage_briefs b SET envelope = '{}' WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.made_at < now() - interval '30 days' AND b.envelope <> '{}';
+
+-- name: TriageAlertsUrgent :many
+-- Urgent messages of the last day that no alert was about, of an account that did not
+-- have them when its settings were stored.
+SELECT m.message_id, m.sender, m.sender_name, m.subject
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.bucket = 'urgent' AND d.received_at > @since AND m.alerted_at IS NULL AND m.left_at IS NULL
+ORDER BY m.received_at, m.message_id
+LIMIT @most::bigint;
+
+-- name: TriageAlertsSent :one
+-- Counts the alerts of an account since a time: each went to all channels.
+SELECT count(DISTINCT b.due_at) AS alerts
+FROM triage_briefs b
+WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.kind = 'alert' AND b.due_at > @since::timestamptz;
+
+-- name: TriageAlerted :exec
+UPDATE triage_messages m SET alerted_at = @at::timestamptz WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]);

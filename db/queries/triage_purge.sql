@@ -43,7 +43,7 @@ FOR NO KEY UPDATE OF a;
 
 -- name: TriagePurgeMessages :one
 -- Deletes a set of messages without open actions, and counts the rows that go with
--- them: every count sees the state before.
+-- them: every count sees the state before. The briefs of the account go first.
 WITH chosen AS MATERIALIZED (
     SELECT m.message_id
     FROM triage_messages m
@@ -68,6 +68,8 @@ WITH chosen AS MATERIALIZED (
     USING chosen c
     WHERE m.tenant_id = @tenant_id AND m.message_id = c.message_id
     RETURNING m.message_id
+), briefs AS (
+    DELETE FROM triage_briefs b WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id
 )
 SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_refs r JOIN chosen c ON r.message_id = c.message_id WHERE r.tenant_id = @tenant_id)::bigint AS refs,

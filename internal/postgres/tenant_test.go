@@ -127,6 +127,10 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, tagged_by) VALUES ($1, $1, 'a', $1, 'due', 'n')`,
 		`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status) VALUES ($1, $1, $1, $1, 'a', 1, 's', 't', 'failed')`,
 		`INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) VALUES ($1, $1, $1, 'n')`,
+		`UPDATE triage_accounts SET proposals = '{"brief":{"channels":[{"source":"s"}]}}' WHERE tenant_id = $1`,
+		`INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
+			SELECT $1, n, $1, 'alert', 'c', now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb, 'args', '{}'::jsonb, 'constraints', '{}'::jsonb)
+			FROM (SELECT 'triage:brief:' || repeat('0', 64) AS n) t`,
 		`INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by) VALUES ($1, $1, $1, 'draft', 'n')`,
 		`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope) SELECT $1::uuid, x.id, $1::uuid, $1::uuid, 'archive',
 			'[{"pointer":"/account","value":"a","origin":"config"}]',
@@ -297,7 +301,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_messages", "triage_proposals", "web_sessions"}
+	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_briefs", "triage_messages", "triage_proposals", "web_sessions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

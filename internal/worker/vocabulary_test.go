@@ -87,6 +87,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_set_aside_step_check":    {"list", "read", "store"},
 		"triage_runs_kind_check":         {"asked", "backfill", "changes"},
 		"triage_texts_kind_check":        {"draft", "summary"},
+		"triage_briefs_kind_check":       {"alert", "evening", "morning"},
 		"triage_tags_state_check":        {"due", "gone", "leaving", "open", "skipped"},
 		"triage_tags_open_check":         {"leaving", "open"},
 		"triage_tag_log_status_check":    {"failed", "skipped", "success"},

@@ -13,6 +13,96 @@ import (
 	"github.com/google/uuid"
 )
 
+const triageAlerted = `-- name: TriageAlerted :exec
+UPDATE triage_messages m SET alerted_at = $1::timestamptz WHERE m.tenant_id = $2 AND m.message_id = ANY ($3::uuid[])
+`
+
+type TriageAlertedParams struct {
+	At         time.Time
+	TenantID   envelope.TenantID
+	MessageIds []uuid.UUID
+}
+
+func (q *Queries) TriageAlerted(ctx context.Context, db DBTX, arg *TriageAlertedParams) error {
+	_, err := db.Exec(ctx, triageAlerted, arg.At, arg.TenantID, arg.MessageIds)
+	return err
+}
+
+const triageAlertsSent = `-- name: TriageAlertsSent :one
+SELECT count(DISTINCT b.due_at) AS alerts
+FROM triage_briefs b
+WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.kind = 'alert' AND b.due_at > $3::timestamptz
+`
+
+type TriageAlertsSentParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Since     time.Time
+}
+
+// Counts the alerts of an account since a time: each went to all channels.
+func (q *Queries) TriageAlertsSent(ctx context.Context, db DBTX, arg *TriageAlertsSentParams) (int64, error) {
+	row := db.QueryRow(ctx, triageAlertsSent, arg.TenantID, arg.AccountID, arg.Since)
+	var alerts int64
+	err := row.Scan(&alerts)
+	return alerts, err
+}
+
+const triageAlertsUrgent = `-- name: TriageAlertsUrgent :many
+SELECT m.message_id, m.sender, m.sender_name, m.subject
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+WHERE d.tenant_id = $1 AND d.account_id = $2 AND d.bucket = 'urgent' AND d.received_at > $3 AND m.alerted_at IS NULL AND m.left_at IS NULL
+ORDER BY m.received_at, m.message_id
+LIMIT $4::bigint
+`
+
+type TriageAlertsUrgentParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Since     time.Time
+	Most      int64
+}
+
+type TriageAlertsUrgentRow struct {
+	MessageID  uuid.UUID
+	Sender     string
+	SenderName string
+	Subject    string
+}
+
+// Urgent messages of the last day that no alert was about, of an account that did not
+// have them when its settings were stored.
+func (q *Queries) TriageAlertsUrgent(ctx context.Context, db DBTX, arg *TriageAlertsUrgentParams) ([]TriageAlertsUrgentRow, error) {
+	rows, err := db.Query(ctx, triageAlertsUrgent,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Since,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageAlertsUrgentRow{}
+	for rows.Next() {
+		var i TriageAlertsUrgentRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageBriefAttention = `-- name: TriageBriefAttention :many
 SELECT m.message_id, m.sender, m.sender_name, m.subject, m.received_at, d.bucket, d.question
 FROM triage_messages m
@@ -123,6 +213,118 @@ func (q *Queries) TriageBriefBuckets(ctx context.Context, db DBTX, arg *TriageBr
 	return items, nil
 }
 
+const triageBriefErase = `-- name: TriageBriefErase :exec
+UPDATE triage_briefs b SET envelope = '{}' WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.made_at < now() - interval '30 days' AND b.envelope <> '{}'
+`
+
+type TriageBriefEraseParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+// Erases the text of old briefs.
+func (q *Queries) TriageBriefErase(ctx context.Context, db DBTX, arg *TriageBriefEraseParams) error {
+	_, err := db.Exec(ctx, triageBriefErase, arg.TenantID, arg.AccountID)
+	return err
+}
+
+const triageBriefInsert = `-- name: TriageBriefInsert :many
+INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
+SELECT $1, r ->> 'external_id', $2, $3, r ->> 'channel', $4, $5, r -> 'envelope'
+FROM jsonb_array_elements($6::jsonb) r
+ON CONFLICT DO NOTHING
+RETURNING external_id, envelope
+`
+
+type TriageBriefInsertParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Kind      string
+	DueAt     time.Time
+	UntilAt   time.Time
+	Rows      []byte
+}
+
+type TriageBriefInsertRow struct {
+	ExternalID string
+	Envelope   []byte
+}
+
+// Stores briefs, each once a channel and due time.
+func (q *Queries) TriageBriefInsert(ctx context.Context, db DBTX, arg *TriageBriefInsertParams) ([]TriageBriefInsertRow, error) {
+	rows, err := db.Query(ctx, triageBriefInsert,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Kind,
+		arg.DueAt,
+		arg.UntilAt,
+		arg.Rows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageBriefInsertRow{}
+	for rows.Next() {
+		var i TriageBriefInsertRow
+		if err := rows.Scan(&i.ExternalID, &i.Envelope); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageBriefLast = `-- name: TriageBriefLast :one
+SELECT coalesce(max(b.due_at), 'epoch')::timestamptz AS due_at, coalesce(max(b.until_at), 'epoch')::timestamptz AS until_at, count(1) AS briefs
+FROM triage_briefs b
+WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.kind <> 'alert'
+`
+
+type TriageBriefLastParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+type TriageBriefLastRow struct {
+	DueAt   time.Time
+	UntilAt time.Time
+	Briefs  int64
+}
+
+// When the last brief of an account was due, and the end of the time that it covers.
+func (q *Queries) TriageBriefLast(ctx context.Context, db DBTX, arg *TriageBriefLastParams) (TriageBriefLastRow, error) {
+	row := db.QueryRow(ctx, triageBriefLast, arg.TenantID, arg.AccountID)
+	var i TriageBriefLastRow
+	err := row.Scan(&i.DueAt, &i.UntilAt, &i.Briefs)
+	return i, err
+}
+
+const triageBriefLock = `-- name: TriageBriefLock :one
+SELECT clock_timestamp()::timestamptz AS now
+FROM triage_accounts a
+WHERE a.tenant_id = $1 AND a.account_id = $2 AND a.version = $3 AND triage_pause(a.tenant_id, a.account_id) <> 'paused'
+FOR NO KEY UPDATE SKIP LOCKED
+`
+
+type TriageBriefLockParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Version   int64
+}
+
+// Locks an account for its briefs, unless another process has locked it: that one then
+// makes them. It returns the database's clock.
+func (q *Queries) TriageBriefLock(ctx context.Context, db DBTX, arg *TriageBriefLockParams) (time.Time, error) {
+	row := db.QueryRow(ctx, triageBriefLock, arg.TenantID, arg.AccountID, arg.Version)
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
+}
+
 const triageBriefMoved = `-- name: TriageBriefMoved :many
 SELECT coalesce(p.action, f.use, '')::text AS moved, count(1) AS messages
 FROM triage_messages m
@@ -180,6 +382,48 @@ func (q *Queries) TriageBriefMoved(ctx context.Context, db DBTX, arg *TriageBrie
 		return nil, err
 	}
 	return items, nil
+}
+
+const triageBriefPropose = `-- name: TriageBriefPropose :many
+SELECT unnest(countersign.propose_many($1::jsonb[]))::uuid AS proposal_id
+`
+
+func (q *Queries) TriageBriefPropose(ctx context.Context, db DBTX, envelopes [][]byte) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageBriefPropose, envelopes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var proposal_id uuid.UUID
+		if err := rows.Scan(&proposal_id); err != nil {
+			return nil, err
+		}
+		items = append(items, proposal_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageBriefProposed = `-- name: TriageBriefProposed :exec
+UPDATE triage_briefs b
+SET proposal_id = n.proposal_id
+FROM (SELECT unnest($2::text[]) AS external_id, unnest($3::uuid[]) AS proposal_id) n
+WHERE b.tenant_id = $1 AND b.external_id = n.external_id
+`
+
+type TriageBriefProposedParams struct {
+	TenantID    envelope.TenantID
+	ExternalIds []string
+	ProposalIds []uuid.UUID
+}
+
+func (q *Queries) TriageBriefProposed(ctx context.Context, db DBTX, arg *TriageBriefProposedParams) error {
+	_, err := db.Exec(ctx, triageBriefProposed, arg.TenantID, arg.ExternalIds, arg.ProposalIds)
+	return err
 }
 
 const triageZone = `-- name: TriageZone :one

@@ -144,6 +144,8 @@ WITH chosen AS MATERIALIZED (
     USING chosen c
     WHERE m.tenant_id = $1 AND m.message_id = c.message_id
     RETURNING m.message_id
+), briefs AS (
+    DELETE FROM triage_briefs b WHERE b.tenant_id = $1 AND b.account_id = $2
 )
 SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_refs r JOIN chosen c ON r.message_id = c.message_id WHERE r.tenant_id = $1)::bigint AS refs,
@@ -176,7 +178,7 @@ type TriagePurgeMessagesRow struct {
 }
 
 // Deletes a set of messages without open actions, and counts the rows that go with
-// them: every count sees the state before.
+// them: every count sees the state before. The briefs of the account go first.
 func (q *Queries) TriagePurgeMessages(ctx context.Context, db DBTX, arg *TriagePurgeMessagesParams) (TriagePurgeMessagesRow, error) {
 	row := db.QueryRow(ctx, triagePurgeMessages, arg.TenantID, arg.AccountID, arg.Most)
 	var i TriagePurgeMessagesRow

@@ -54,7 +54,7 @@ func (s *Source) away(ctx context.Context, _ source.Call, in awayArgs) source.Ob
 		if refused := on.proven(ctx, raw, m); refused != nil {
 			return *refused
 		}
-		reply := draftArgs{To: []string{in.To}, Subject: in.Subject, Text: in.Text, automatic: true}
+		reply := draftArgs{To: []string{in.To}, Subject: in.Subject, Text: in.Text, automatic: "auto-replied"}
 		for _, id := range append(slices.Clone(m.References), m.MessageID) {
 			if oneID(id) {
 				reply.References = append(reply.References, id)

@@ -27,8 +27,8 @@ type draftArgs struct {
 	Text       string
 	InReplyTo  string `json:"in_reply_to"`
 	References []string
-	// automatic marks the mail as an automatic answer (RFC 3834).
-	automatic bool
+	// automatic is the header Auto-Submitted (RFC 3834), or "".
+	automatic string
 }
 
 func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) source.Observation {
@@ -139,8 +139,8 @@ func header(from, id string, in draftArgs, date time.Time) (h gomail.Header, _ e
 	if len(in.References) > 0 {
 		h.SetMsgIDList("References", in.References)
 	}
-	if in.automatic {
-		h.Set("Auto-Submitted", "auto-replied")
+	if in.automatic != "" {
+		h.Set("Auto-Submitted", in.automatic)
 	}
 	h.Set("Mime-Version", "1.0")
 	return h, nil

@@ -60,6 +60,8 @@ const (
 	// ToolAway answers a message in its owner's absence, each sender once in a
 	// period.
 	ToolAway = "message.away"
+	// ToolBrief sends a mail to one of the owner's own addresses alone.
+	ToolBrief = "message.brief"
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
 )
@@ -73,6 +75,8 @@ func AlwaysPerson(tool string) (always bool, fixed []string) {
 		return true, nil
 	case ToolAway:
 		return true, []string{"/account", "/subject", "/text", "/since", "/until"}
+	case ToolBrief:
+		return true, []string{"/account", "/to"}
 	}
 	return false, nil
 }
@@ -158,6 +162,7 @@ func New(cfg Config) (*Source, error) {
 		ToolSent:        rest.WithArgs(s.wasSent),
 		ToolRSVP:        rest.WithArgs(s.rsvp),
 		ToolAway:        rest.WithArgs(s.away),
+		ToolBrief:       rest.WithArgs(s.brief),
 		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
 	})
 	if err != nil {

@@ -432,7 +432,7 @@ func TestToolsDeclareReversals(t *testing.T) {
 
 	for name, want := range map[string]string{
 		mail.ToolLabel: mail.ToolRestore, mail.ToolFlag: mail.ToolRestore, mail.ToolArchive: mail.ToolRestore, mail.ToolMove: mail.ToolRestore,
-		mail.ToolTrash: mail.ToolRestore, mail.ToolSnooze: mail.ToolRestore, mail.ToolReturn: "", mail.ToolUnsubscribe: "", mail.ToolSend: "", mail.ToolSent: "", mail.ToolRSVP: "", mail.ToolAway: "",
+		mail.ToolTrash: mail.ToolRestore, mail.ToolSnooze: mail.ToolRestore, mail.ToolReturn: "", mail.ToolUnsubscribe: "", mail.ToolSend: "", mail.ToolSent: "", mail.ToolRSVP: "", mail.ToolAway: "", mail.ToolBrief: "",
 		mail.ToolDraft: mail.ToolDraftDelete, mail.ToolRestore: "", mail.ToolDraftDelete: "", mail.ToolState: "",
 	} {
 		got := ""
@@ -446,7 +446,7 @@ func TestToolsDeclareReversals(t *testing.T) {
 			t.Errorf("%s has the hints %+v and the effect class %s", name, names[name].Hints, names[name].Effect)
 		}
 	}
-	if len(names) != 16 {
-		t.Errorf("List() has %d tools, want 16", len(names))
+	if len(names) != 17 {
+		t.Errorf("List() has %d tools, want 17", len(names))
 	}
 }

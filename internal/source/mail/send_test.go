@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -213,6 +214,34 @@ func TestSend(t *testing.T) {
 				t.Errorf("%d copies; found %v, then %v", len(copies), absent["found"], present["found"])
 			}
 		})
+	}
+}
+
+// TestBrief sends a brief to the owner once, and to nobody else.
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	if always, fixed := mail.AlwaysPerson(mail.ToolBrief); !always || !slices.Equal(fixed, []string{"/account", "/to"}) {
+		t.Errorf("AlwaysPerson = %v, %q: a grant that does not fix the recipient approves briefs", always, fixed)
+	}
+	server := (&smtpServer{}).start(t)
+	f := newFixture(t, withSMTP(server.submitter(t, "starttls")))
+	args := func(to any) object {
+		return object{"account": "work", "to": to, "subject": "Morning brief", "text": "Mail since Monday: 3"}
+	}
+	for _, to := range []string{"eve@example.com", owner + ".evil.example", "x" + owner} {
+		f.answer(f.attempt(1, "key", mail.ToolBrief, args(to)), source.KindRefused, source.CodeRejected)
+	}
+
+	f.answer(f.attempt(1, "key", mail.ToolBrief, args(strings.ToUpper(owner))), source.KindDone, "")
+	f.answer(f.attempt(1, "key", mail.ToolBrief, args(owner)), source.KindConflict, source.CodeConflict)
+	found := f.answer(f.call(mail.ToolSent, object{"account": "work", "key": "key"}), source.KindDone, "")
+
+	mails, to, _ := server.received()
+	if len(mails) != 1 || len(to) != 1 || !strings.Contains(to[0], owner) || found["found"] != true {
+		t.Fatalf("%d mails to %v; found %v", len(mails), to, found["found"])
+	}
+	if !strings.Contains(mails[0], "Auto-Submitted: auto-generated") || !strings.Contains(mails[0], "To: <"+owner+">") {
+		t.Errorf("the brief is\n%s", mails[0])
 	}
 }
 

@@ -27,8 +27,8 @@ type section struct {
 // line is a line: a short mark, and a text that may come from mail.
 type line struct{ mark, text string }
 
-// title returns the first line of a brief.
-func title(b wire.TriageBrief) string {
+// Title returns the first line of a brief.
+func Title(b wire.TriageBrief) string {
 	zone := Location(b.Zone)
 	return fmt.Sprintf("%s brief of %s, %s (%s)", cmp.Or(strings.ToUpper(b.Kind[:min(1, len(b.Kind))])+b.Kind[min(1, len(b.Kind)):], "A"),
 		b.Account, b.Until.In(zone).Format("Monday 2 January 2006"), b.Zone)

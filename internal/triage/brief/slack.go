@@ -1,6 +1,8 @@
 package brief
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -40,7 +42,7 @@ type BlockText struct {
 // Slack returns a brief as a message of Slack, within its bounds. What does not fit is
 // left out, and the last block says so.
 func Slack(b wire.TriageBrief) Message {
-	m := Message{Text: clip(plain(title(b)), maxHeader), Blocks: []Block{block("header", clip(plain(title(b)), maxHeader))}}
+	m := Message{Text: clip(plain(Title(b)), maxHeader), Blocks: []Block{block("header", clip(plain(Title(b)), maxHeader))}}
 	for _, s := range sections(b) {
 		for _, text := range texts(s) {
 			if len(m.Blocks) == maxBlocks-1 {
@@ -94,4 +96,28 @@ func clip(text string, most int) string {
 		text = text[:len(text)-size]
 	}
 	return text
+}
+
+// maxAlerted bounds the messages that an alert names.
+const maxAlerted = 5
+
+// Alert returns the message about urgent mail of an account: with mail the first
+// messages, else their number.
+func Alert(account string, urgent []wire.TriageBriefMessage, showsMail bool) Message {
+	s := section{title: "Urgent mail in " + account}
+	if showsMail {
+		for _, m := range urgent[:min(len(urgent), maxAlerted)] {
+			s.lines = append(s.lines, line{person(m.SenderName, m.Sender), cmp.Or(m.Subject, "(no subject)")})
+		}
+		if more := len(urgent) - len(s.lines); more > 0 {
+			s.note = fmt.Sprintf("plus %d more", more)
+		}
+	} else {
+		s.note = counted(len(urgent), "message") + " for you."
+	}
+	m := Message{Text: clip(plain(s.title), maxHeader)}
+	for _, text := range texts(s) {
+		m.Blocks = append(m.Blocks, block("section", text))
+	}
+	return m
 }

@@ -36,7 +36,8 @@ const maxItems = 10
 // undecided is the name of the bucket of messages without a decision.
 const undecided = "undecided"
 
-// Read makes a brief from stored data. Its calendar is empty.
+// Read makes a brief from stored data. Its calendar
+// has no events, and the reason.
 func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error) {
 	b := wire.TriageBrief{
 		Account: about.Name, Kind: string(about.Kind), Zone: about.Settings.Zone, Since: about.Since.UTC(), Until: about.Until.UTC(), ShowsMail: about.ShowMail,
@@ -61,6 +62,9 @@ func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error)
 		return of(slices.DeleteFunc(slices.Clone(owed), func(f wire.TriageFollowUp) bool { return f.OwedBy != by }))
 	}
 	b.Owed, b.Awaited = side(followup.Me), side(followup.Them)
+	if calendar := about.Settings.Calendar; calendar != "" {
+		b.Calendar = &wire.TriageBriefCalendar{Source: calendar, Problem: "calendars are not read yet", Events: of[wire.TriageBriefEvent](nil)}
+	}
 	if !about.ShowMail {
 		withoutMail(&b)
 	}

@@ -12,7 +12,7 @@ import (
 // Text returns a brief as plain text, in lines.
 func Text(b wire.TriageBrief) string {
 	var out strings.Builder
-	out.WriteString(plain(title(b)) + "\n")
+	out.WriteString(plain(Title(b)) + "\n")
 	for _, s := range sections(b) {
 		out.WriteString("\n" + plain(s.title) + "\n")
 		width := 0
@@ -36,7 +36,7 @@ func Text(b wire.TriageBrief) string {
 // and no links.
 func Markdown(b wire.TriageBrief) string {
 	var out strings.Builder
-	out.WriteString("# " + escape(title(b)) + "\n")
+	out.WriteString("# " + escape(Title(b)) + "\n")
 	for _, s := range sections(b) {
 		out.WriteString("\n## " + escape(s.title) + "\n\n")
 		for _, l := range s.lines {

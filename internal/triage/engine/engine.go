@@ -1,6 +1,6 @@
 // Package engine reads the mail accounts of a tenant as they become due. It
 // leases accounts and, for each, repeats a cycle of reading, asking models and
-// writing texts. Any number of processes may run it; each account is read by
+// writing texts; and it has briefs made. Any number of processes may run it; each account is read by
 // the process that holds its lease.
 package engine
 
@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/asker"
+	"github.com/countersign-dev/countersign/internal/triage/briefer"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/lease"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
@@ -116,6 +117,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.cfg.Models.Watch(ctx, e.cfg.Retry)()
 	var holding sync.WaitGroup
 	defer holding.Wait()
+	holding.Go(func() { briefer.New(e.accounts, e.cfg.Log).Run(ctx) })
 	free := make(chan struct{}, e.cfg.Accounts)
 	tick := time.NewTicker(e.cfg.Look)
 	defer tick.Stop()

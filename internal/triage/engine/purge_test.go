@@ -75,6 +75,12 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	f.exec("INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, problem, tagged_by) SELECT tenant_id, message_id, 'a', account_id, 'due', $1, $1 FROM triage_messages", canary)
 	f.exec(`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status, error)
 		SELECT tenant_id, message_id, account_id, message_id, 'a', 1, 's', 't', 'failed', $1 FROM triage_messages`, canary)
+	f.exec("INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) SELECT tenant_id, message_id, account_id, $1 FROM triage_messages", canary)
+	f.exec(`UPDATE triage_accounts SET proposals = jsonb_set(proposals, '{brief}', '{"zone":"UTC","channels":[{"source":"s"}]}')`)
+	f.exec(`INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
+		SELECT a.tenant_id, n, a.account_id, 'alert', $1, now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb,
+			'args', jsonb_build_object('text', $1::text), 'constraints', '{}'::jsonb)
+		FROM triage_accounts a, (SELECT 'triage:brief:' || repeat('0', 64) AS n) t`, canary)
 	f.exec("UPDATE triage_runs SET error = $1", canary)
 	f.exec("UPDATE triage_schedules SET last_error = $1, corrections_at = now()", canary)
 	before := f.held()
@@ -103,7 +109,9 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	if err != nil || !last.Done || last.Rows.Messages != waiting.Open {
 		t.Errorf("Purge = %+v, %v, want the rest", last, err)
 	}
-	// Tags and their log go with the messages.
+	// Tags, their log and follow-ups go with the messages, and briefs before them.
+	delete(before, "triage_follow_ups")
+	delete(before, "triage_briefs")
 	delete(before, "triage_tags")
 	delete(before, "triage_tag_log")
 	if sum := first.Rows.Plus(last.Rows); int(sum.Sum()) != total(before) {
