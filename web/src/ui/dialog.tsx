@@ -53,6 +53,12 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
       ref={element}
       className={kind}
       aria-label={typeof title === 'string' ? title : undefined}
+      onKeyDown={(event) => {
+        // Before the keys of the page hear it.
+        if (event.key !== 'Escape' || event.defaultPrevented) return
+        event.preventDefault()
+        if (!mustAnswer) onClose()
+      }}
       onCancel={(event) => {
         event.preventDefault()
         if (!mustAnswer) onClose()
