@@ -20,7 +20,7 @@ const plain = (text: string) =>
     .replace(/(DAY )?CLOCK/g, 'TIME')
     .replace(/\b\d+(\.\d+)? (ms|s|min|h|d)\b( \d+ (s|min|h)\b)?/g, 'LENGTH')
     .replace(/\b(\d+(s|m|h|d|sec|min|hr|day|days) ago|in \d+ ?(s|m|h|d|sec|min|hr|day|days))\b/g, 'WHEN')
-    .replace(/(?<=(time: |TIME, |HOST |WHEN ))now/g, 'WHEN')
+    .replace(/(?<=(time: |TIME, |HOST |WHEN |now ))now/g, 'WHEN')
     .replace(/(yesterday|tomorrow)/g, 'WHEN')
     .replace(/(DAY|WHEN) TIME/g, 'TIME')
 
