@@ -51,6 +51,14 @@ func setBack(ctx context.Context, t *faultRun) error {
 	if err := t.awaitSubmitted(ctx, 0.6); err != nil {
 		return err
 	}
+	// A database that no worker had adopted has no commits that could be missing.
+	err := process.Poll(ctx, pollInterval, func() (bool, error) {
+		n, err := t.settled(ctx)
+		return n > 0, err
+	})
+	if err != nil {
+		return err
+	}
 	if err := t.during(byRestart, func() error { return t.db.Snapshot(ctx) }); err != nil {
 		return err
 	}

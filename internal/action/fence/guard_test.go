@@ -92,8 +92,8 @@ func (f *fixture) claims(mark outbox.Mark) (accepted bool) {
 func TestTheFirstWorkerAdoptsADatabase(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.DB(t), fence.Config{})
-	if !f.claims(f.loop.Next()) {
-		t.Error("a database without workers lets nothing be claimed")
+	if f.claims(f.loop.Next()) {
+		t.Error("a process that has not compared may claim")
 	}
 
 	f.is(fence.StateOpen)
@@ -102,7 +102,23 @@ func TestTheFirstWorkerAdoptsADatabase(t *testing.T) {
 		t.Errorf("the epoch is %d, and claims are accepted: %t", mark.Epoch, f.claims(mark))
 	}
 	if f.claims(outbox.Mark{}) {
-		t.Error("a process that has not compared may claim")
+		t.Error("a mark without an epoch may claim")
+	}
+}
+
+func TestNothingIsClaimedInADatabaseSetBackToBeforeItsFirstWorker(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.DB(t), fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+
+	f.exec("DELETE FROM worker_commits")
+	f.exec("DELETE FROM workers")
+	f.exec("UPDATE fence SET state = 'new', epoch = 0, database_id = gen_random_uuid(), system_id = '', database_oid = 0, timeline = 0, started = NULL")
+
+	f.is(fence.StateHeld)
+	if f.claims(f.loop.Next()) {
+		t.Error("the worker of the database of before may claim, and so repeat what it sent")
 	}
 }
 

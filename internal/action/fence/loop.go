@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 
@@ -16,10 +17,14 @@ type Loop struct {
 	confirmed atomic.Int64
 }
 
+// noEpoch is the epoch of marks while the process may not claim. It is not 0, the epoch of
+// a database that no worker has adopted.
+const noEpoch = -1
+
 // Next returns the mark of the loop's next transaction.
 func (l *Loop) Next() outbox.Mark {
 	l.seq++
-	return outbox.Mark{Worker: l.guard.worker, Loop: l.number, Seq: l.seq, Epoch: l.guard.epoch.Load()}
+	return outbox.Mark{Worker: l.guard.worker, Loop: l.number, Seq: l.seq, Epoch: cmp.Or(l.guard.epoch.Load(), noEpoch)}
 }
 
 // Confirm records that the transaction of a mark changed rows and was committed.

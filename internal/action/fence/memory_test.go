@@ -124,7 +124,7 @@ func TestNothingIsClaimedUntilTheNotesAreRead(t *testing.T) {
 
 	_, err := f.guard.Check(t.Context())
 
-	if err == nil || f.loop.Next().Epoch != 0 {
+	if err == nil || f.loop.Next().Epoch > 0 {
 		t.Errorf("Check = %v, and it claims in epoch %d", err, f.loop.Next().Epoch)
 	}
 	memory.down = nil
