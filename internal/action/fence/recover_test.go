@@ -160,6 +160,46 @@ func TestOutcomesThatComeLateAreReported(t *testing.T) {
 	})
 }
 
+// TestACallIsReportedWhileItsProposalIsTaken has an action of which a call is reported
+// appear in the database during the report.
+func TestACallIsReportedWhileItsProposalIsTaken(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	f.is(fence.StateOpen)
+	f.commit()
+	taking, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taking.Rollback(context.WithoutCancel(t.Context()))
+	taker := fx
+	taker.DB = &dbtest.Session{Tx: taking}
+	id := taker.Queue(envelope.EffectOnce, 1)[0]
+	taker.Exec("LOCK TABLE lost_calls IN EXCLUSIVE MODE") // the report waits here
+	call := outbox.Item{Lease: outbox.Lease{Tenant: fx.Tenant, Action: id, Fence: 1}, ExternalID: "n-1", Effect: envelope.EffectOnce}
+	f.guard.Started([]*outbox.Item{&call}, time.Now())
+	f.guard.Ended([]outbox.Settlement{outboxtest.Sent(call)})
+	f.restart()
+	f.exec("UPDATE worker_commits SET seq = 0")
+
+	checked := make(chan error, 1)
+	go func() {
+		_, err := f.guard.Check(t.Context())
+		checked <- err
+	}()
+	for waits := false; !waits; {
+		waits = outboxtest.One[bool](fx, "SELECT EXISTS (SELECT FROM pg_locks l WHERE l.relation = 'lost_calls'::regclass AND NOT l.granted)")
+	}
+	if err := errors.Join(taking.Commit(t.Context()), <-checked); err != nil {
+		t.Fatal(err)
+	}
+
+	if fx.Scheduled(id) {
+		t.Error("the action is sent once more")
+	}
+}
+
 // prepare returns the effects of a recovery.
 func prepare(fx outboxtest.Fixture) (p fence.Plan) {
 	fx.As(postgres.Admin(), func(tx pgx.Tx) (err error) {

@@ -196,13 +196,15 @@ func (g *Guard) report(ctx context.Context, tx pgx.Tx, calls []call) error {
 		again.TenantIds, again.ActionIds = append(again.TenantIds, uuid.UUID(c.Tenant)), append(again.ActionIds, uuid.UUID(c.Action))
 		again.Fences, again.Once = append(again.Fences, c.Fence), append(again.Once, c.effect == envelope.EffectOnce)
 	}
+	// Proposals may be taken meanwhile: an action that is not here yet is lost, even if the
+	// next statement finds it.
+	if err := q.LostCallPut(ctx, tx, p); err != nil {
+		return err
+	}
 	if err := q.OutboxReassert(ctx, tx, again); err != nil {
 		return err
 	}
 	if _, err := outbox.Settle(ctx, tx, outbox.Mark{}, g.cfg.Name, ended); err != nil {
-		return err
-	}
-	if err := q.LostCallPut(ctx, tx, p); err != nil {
 		return err
 	}
 	return q.FenceCountLost(ctx, tx)
