@@ -105,6 +105,8 @@ type TriageMessageFilter struct {
 	// HeaderID is a Message-ID, with or without angle brackets. No other field goes
 	// with it.
 	HeaderID string
+	// Has is a kind of finding, such as receipt.
+	Has string
 	// Question selects messages with, or without, a question to their owner.
 	Question *bool
 	// Expired selects messages of which a proposal expired without a decision and is
@@ -128,7 +130,7 @@ func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wir
 	}
 	return read[wire.Page[wire.TriageMessage]](ctx, c, triagePath+"/messages", given(
 		"account", f.Account, "bucket", f.Bucket, "category", f.Category, "cohort", f.Cohort, "from", f.From, "header_id", f.HeaderID,
-		"question", question, "expired", expired, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
+		"has", f.Has, "question", question, "expired", expired, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
 	))
 }
 

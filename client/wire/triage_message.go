@@ -37,6 +37,38 @@ type TriageMessage struct {
 	Reason *TriageReason `json:"reason"`
 	// Tags are its action tags that are not gone.
 	Tags []TriageTag `json:"tags"`
+	// Has lists the kinds of the findings in it: receipt, meeting, task, travel and
+	// contact.
+	Has []string `json:"has"`
+}
+
+// TriageFinding is a finding in a message: a receipt, a meeting, a task, travel, a
+// contact, or a one-time code, which is computed for each reader.
+type TriageFinding struct {
+	Kind string `json:"kind"`
+	// StartsAt is the time of a purchase, the start of a meeting or a journey, the day
+	// on which a task is due.
+	StartsAt *time.Time `json:"starts_at"`
+	EndsAt   *time.Time `json:"ends_at"`
+	// Cancelled reports that the sender cancelled it, in this message or a later one.
+	Cancelled bool                 `json:"cancelled"`
+	Fields    []TriageFindingField `json:"fields"`
+}
+
+// TriageFindingField is a value of a finding. Part is the part of the message that it
+// is from: body, text, subject, header, icalendar, json_ld or microdata.
+type TriageFindingField struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Part  string `json:"part"`
+	// Span is the range of bytes in a body, a text or a subject; nil in other parts.
+	Span *TriageSpan `json:"span,omitempty"`
+}
+
+// TriageSpan is a range of bytes: from From up to To.
+type TriageSpan struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // TriageMessageDetail is a message with everything that is known of it.
@@ -66,6 +98,7 @@ type TriageMessageDetail struct {
 	Proposals   []TriageProposal   `json:"proposals"`
 	Corrections []TriageCorrection `json:"corrections"`
 	Texts       []TriageText       `json:"texts"`
+	Findings    []TriageFinding    `json:"findings"`
 	// TouchedAt is the time at which its owner moved or flagged the message;
 	// Undone are the undone actions of triage.
 	TouchedAt *time.Time `json:"touched_at"`

@@ -188,6 +188,12 @@ JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account
 WHERE s.tenant_id = @tenant_id AND a.enabled AND triage_pause(s.tenant_id, s.account_id) <> 'paused' AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
     AND (s.holder IS NULL OR s.lease_until < now());
 
+-- name: TriageFindingsInsert :exec
+INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, key, sequence, cancels, starts_at, ends_at, fields)
+SELECT @tenant_id, (r ->> 'message_id')::uuid, (r ->> 'finding_no')::smallint, @account_id, r ->> 'kind', r ->> 'key', (r ->> 'sequence')::integer,
+    (r ->> 'cancels')::boolean, (r ->> 'starts_at')::timestamptz, (r ->> 'ends_at')::timestamptz, r -> 'fields'
+FROM jsonb_array_elements(@rows::jsonb) r;
+
 -- name: TriageFolder :one
 SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done, EXISTS (
         SELECT 1 FROM triage_locations l

@@ -43,6 +43,21 @@ UPDATE triage_corrections
 SET retracted_at = now()
 WHERE tenant_id = @tenant_id AND message_id = @message_id AND correction_no = @correction_no AND retracted_at IS NULL;
 
+-- name: TriageFindingList :many
+-- The findings in a message, unless it is flagged as phishing. A later message of the
+-- same sender may have cancelled one.
+SELECT f.kind, f.starts_at, f.ends_at, f.fields, (f.cancels OR f.key <> '' AND EXISTS (
+    SELECT 1 FROM triage_findings c
+    JOIN triage_messages o ON o.tenant_id = c.tenant_id AND o.message_id = c.message_id
+    WHERE c.tenant_id = f.tenant_id AND c.account_id = f.account_id AND c.key = f.key AND c.cancels AND c.sequence >= f.sequence
+        AND o.sender = m.sender AND o.sender <> ''
+))::boolean AS cancelled
+FROM triage_findings f
+JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+LEFT JOIN triage_decisions d ON d.tenant_id = f.tenant_id AND d.message_id = f.message_id
+WHERE f.tenant_id = @tenant_id AND f.message_id = @message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+ORDER BY f.finding_no;
+
 -- name: TriageLocationList :many
 SELECT l.folder, l.flags
 FROM triage_locations l
@@ -62,7 +77,7 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 -- A page of the received messages, newest first. Each account contributes up to
 -- a page, so that its index is read from the beginning.
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
@@ -70,7 +85,11 @@ CROSS JOIN LATERAL (
         coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
         coalesce(d.question, false)::boolean AS question,
         (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals,
-        d.decision, d.signals
+        d.decision, d.signals, ARRAY(
+            SELECT DISTINCT f.kind FROM triage_findings f
+            WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+            ORDER BY f.kind
+        )::text[] AS has
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -82,6 +101,9 @@ CROSS JOIN LATERAL (
         AND (@bucket::text = '' OR d.bucket = @bucket::text)
         AND (@category::text = '' OR d.category = @category::text)
         AND (@cohort::text = '' OR d.cohort = @cohort::text)
+        AND (@has::text = '' OR NOT coalesce((d.signals ->> 'phishing')::boolean, false) AND EXISTS (
+            SELECT 1 FROM triage_findings f WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND f.kind = @has::text
+        ))
         AND (sqlc.narg(question)::boolean IS NULL OR d.question = sqlc.narg(question)::boolean)
         AND (NOT @expired::boolean OR EXISTS (
             SELECT 1 FROM triage_proposals e
@@ -111,7 +133,11 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
     coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
     coalesce(d.question, false)::boolean AS question,
     (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals,
-    d.decision, d.signals
+    d.decision, d.signals, ARRAY(
+        SELECT DISTINCT f.kind FROM triage_findings f
+        WHERE f.tenant_id = m.tenant_id AND f.message_id = m.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+        ORDER BY f.kind
+    )::text[] AS has
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id

@@ -86,6 +86,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_proposals_outcome_check": {"approved", "denied", "expired", "reverted", "undone", "withdrawn"},
 		"triage_set_aside_step_check":    {"list", "read", "store"},
 		"triage_runs_kind_check":         {"asked", "backfill", "changes"},
+		"triage_findings_kind_check":     {"contact", "meeting", "receipt", "task", "travel"},
 		"triage_texts_kind_check":        {"draft", "summary"},
 		"triage_briefs_kind_check":       {"alert", "evening", "morning"},
 		"triage_tags_state_check":        {"due", "gone", "leaving", "open", "skipped"},

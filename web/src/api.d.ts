@@ -6257,6 +6257,36 @@ export interface components {
             reason: null | components["schemas"]["TriageReason"];
             /** @description Its action tags that are not gone. */
             tags: components["schemas"]["TriageTag"][];
+            /** @description The kinds of the findings in it. One-time codes are not among them. */
+            has: ("receipt" | "meeting" | "task" | "travel" | "contact")[];
+        };
+        /** @description A receipt, a meeting, a task, travel, a contact or a one-time code in a message. Its values are text of the mail. */
+        TriageFinding: {
+            /** @enum {string} */
+            kind: "receipt" | "meeting" | "task" | "code" | "travel" | "contact";
+            /**
+             * Format: date-time
+             * @description The time of a purchase or a code, the start of a meeting or a journey, the day on which a task is due.
+             */
+            starts_at: string | null;
+            /**
+             * Format: date-time
+             * @description The end; a one-time code holds until then.
+             */
+            ends_at: string | null;
+            /** @description Whether the sender cancelled it, in this message or a later one. */
+            cancelled: boolean;
+            fields: {
+                name: string;
+                value: string;
+                /** @enum {string} */
+                part: "body" | "text" | "subject" | "header" | "icalendar" | "json_ld" | "microdata";
+                /** @description The bytes in a body, a text or a subject. */
+                span?: {
+                    from: number;
+                    to: number;
+                };
+            }[];
         };
         /** @description An action that a tag has tried. */
         TriageAction: {
@@ -6383,6 +6413,8 @@ export interface components {
             skips: components["schemas"]["TriageSkip"][];
             proposals: components["schemas"]["TriageProposal"][];
             corrections: components["schemas"]["TriageCorrection"][];
+            /** @description Findings in the message, unless it is flagged as phishing; a one-time code while the message is not suspicious. */
+            findings: components["schemas"]["TriageFinding"][];
             /** @description What language models wrote about it, or are to write. */
             texts: components["schemas"]["TriageText"][];
             /**
@@ -14152,6 +14184,8 @@ export interface operations {
                 bucket?: "urgent" | "actionable" | "informational" | "archived";
                 category?: "primary" | "newsletters" | "notifications" | "promotions" | "receipts" | "social";
                 cohort?: "vip" | "first_contact" | "newsletters" | "social" | "transactional" | "intra_org" | "cross_org" | "default";
+                /** @description Only those with a finding of this kind. */
+                has?: "receipt" | "meeting" | "task" | "travel" | "contact";
                 /** @description Only those whose owner is asked, or is not. */
                 question?: "true" | "false";
                 /** @description Only those of which a proposal expired without a decision and is not proposed again. */

@@ -195,13 +195,13 @@ func list(a *command.App) *cobra.Command {
 	var f client.TriageMessageFilter
 	var question, aside bool
 	view := command.View[wire.TriageMessage]{
-		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "TAGS", "FROM", "SUBJECT", "WHY"},
+		Empty: "No matching messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "TAGS", "HAS", "FROM", "SUBJECT", "WHY"},
 		Row: func(m wire.TriageMessage) []string {
 			bucket := m.Bucket
 			if m.Question {
 				bucket += " ?"
 			}
-			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), tagsText(m.Tags), m.Sender, m.Subject, reasonText(m.Reason)}
+			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), tagsText(m.Tags), strings.Join(m.Has, " "), m.Sender, m.Subject, reasonText(m.Reason)}
 		},
 	}
 	cmd := command.New(a, "list [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -218,6 +218,7 @@ func list(a *command.App) *cobra.Command {
 		"primary", "newsletters", "notifications", "promotions", "receipts", "social")
 	command.EnumFlag(cmd, &f.Cohort, "cohort", "filter by `cohort`, such as vip or first_contact",
 		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
+	command.EnumFlag(cmd, &f.Has, "has", "filter by a `finding` in the message: receipt, meeting, task, travel or contact", "receipt", "meeting", "task", "travel", "contact")
 	cmd.Flags().StringVar(&f.From, "from", "", "filter by sender `address` or domain")
 	cmd.Flags().BoolVar(&question, "question", false, "show only messages with an open question to their owner")
 	cmd.Flags().BoolVar(&f.Expired, "expired", false, "show only messages with a proposal that expired undecided")
@@ -299,6 +300,23 @@ func show(a *command.App) *cobra.Command {
 	})
 }
 
+// findingText returns a finding on a line: its values with their places.
+func findingText(f wire.TriageFinding) string {
+	var parts []string
+	for _, v := range f.Fields {
+		place := v.Part
+		if v.Span != nil {
+			place += fmt.Sprintf(" %d-%d", v.Span.From, v.Span.To)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", v.Name, v.Value, place))
+	}
+	text := strings.Join(parts, ", ")
+	if f.Cancelled {
+		text = "CANCELLED " + text
+	}
+	return text
+}
+
 func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	var folders []string
 	for _, l := range m.Locations {
@@ -314,6 +332,9 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	}
 	if m.Reason != nil {
 		pairs = append(pairs, "why", m.Reason.Text, "codes", strings.Join(m.Reason.Codes, " "))
+	}
+	for _, f := range m.Findings {
+		pairs = append(pairs, f.Kind, findingText(f))
 	}
 	for _, t := range m.Attachments {
 		pairs = append(pairs, "attachment", fmt.Sprintf("%s (%s, %d bytes)", t.Name, t.Detected, t.Size))

@@ -4,8 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+)
+
+// Limits of the calendars that are kept.
+const (
+	maxCalendar  = 256 << 10
+	maxCalendars = 3
 )
 
 // attachments lists the parts that are not text of the message.
@@ -19,6 +26,9 @@ func (m *Message) attachments(leaves []leaf, shown []int) {
 		}
 		if l.method != "" && m.Calendar == "" {
 			m.Calendar = l.method
+		}
+		if l.calendar != "" && len(m.Calendars) < maxCalendars && !slices.Contains(m.Calendars, l.calendar) {
+			m.Calendars = append(m.Calendars, l.calendar)
 		}
 		several = several || !l.event.IsZero() && !m.Event.IsZero() && l.event != m.Event
 		if !l.event.IsZero() {
@@ -61,6 +71,9 @@ func (l *leaf) inspect() {
 			l.method = method
 		}
 		l.event = calendarEvent(l.content)
+		if whole && len(l.content) <= maxCalendar {
+			l.calendar = strings.ToValidUTF8(string(l.content), "\uFFFD")
+		}
 	}
 	if !l.text() {
 		l.content = nil

@@ -3,7 +3,11 @@
 // Message, at worst one with an empty text and warnings.
 package message
 
-import "time"
+import (
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/mail/message/markup"
+)
 
 // Address is one address of a header.
 type Address struct {
@@ -56,6 +60,10 @@ type Message struct {
 	// Event is the day of the only event of the iCalendar parts, at midnight UTC;
 	// zero if there is none, more than one, a repeated or a cancelled one.
 	Event time.Time
+	// Calendars holds the iCalendar parts, at most three of 256 kB, without copies.
+	Calendars []string
+	// Data holds the structured data of the shown HTML.
+	Data []markup.Item
 	// Invisible counts the removed invisible characters by kind.
 	Invisible Invisible
 

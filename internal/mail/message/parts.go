@@ -40,8 +40,9 @@ type leaf struct {
 	unicode bool
 	// related reports whether a text refers to the part by its Content-ID.
 	related bool
-	// detected, encrypted, method and event describe an attachment.
+	// detected, encrypted, method, event and calendar describe an attachment.
 	detected, method string
+	calendar         string
 	event            time.Time
 	encrypted        bool
 }

@@ -98,6 +98,7 @@ func (m *Message) readHTML(source string, shown bool, all *texts) {
 	for _, removed := range read.Removed {
 		m.note("html", removed.Reason, removed.Count, removed.Characters)
 	}
+	m.Data = append(m.Data, markup.Data(source)...)
 	m.Pixels += read.Pixels
 	m.Forms += read.Forms
 	all.add(trimEnds(m.clean(read.Text)), read.Marks)

@@ -572,6 +572,24 @@ func (q *Queries) TriageDue(ctx context.Context, db DBTX, tenantID envelope.Tena
 	return count, err
 }
 
+const triageFindingsInsert = `-- name: TriageFindingsInsert :exec
+INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, key, sequence, cancels, starts_at, ends_at, fields)
+SELECT $1, (r ->> 'message_id')::uuid, (r ->> 'finding_no')::smallint, $2, r ->> 'kind', r ->> 'key', (r ->> 'sequence')::integer,
+    (r ->> 'cancels')::boolean, (r ->> 'starts_at')::timestamptz, (r ->> 'ends_at')::timestamptz, r -> 'fields'
+FROM jsonb_array_elements($3::jsonb) r
+`
+
+type TriageFindingsInsertParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	Rows      []byte
+}
+
+func (q *Queries) TriageFindingsInsert(ctx context.Context, db DBTX, arg *TriageFindingsInsertParams) error {
+	_, err := db.Exec(ctx, triageFindingsInsert, arg.TenantID, arg.AccountID, arg.Rows)
+	return err
+}
+
 const triageFolder = `-- name: TriageFolder :one
 SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done, EXISTS (
         SELECT 1 FROM triage_locations l

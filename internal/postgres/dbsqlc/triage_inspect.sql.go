@@ -243,6 +243,61 @@ func (q *Queries) TriageCorrectionRetract(ctx context.Context, db DBTX, arg *Tri
 	return result.RowsAffected(), nil
 }
 
+const triageFindingList = `-- name: TriageFindingList :many
+SELECT f.kind, f.starts_at, f.ends_at, f.fields, (f.cancels OR f.key <> '' AND EXISTS (
+    SELECT 1 FROM triage_findings c
+    JOIN triage_messages o ON o.tenant_id = c.tenant_id AND o.message_id = c.message_id
+    WHERE c.tenant_id = f.tenant_id AND c.account_id = f.account_id AND c.key = f.key AND c.cancels AND c.sequence >= f.sequence
+        AND o.sender = m.sender AND o.sender <> ''
+))::boolean AS cancelled
+FROM triage_findings f
+JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+LEFT JOIN triage_decisions d ON d.tenant_id = f.tenant_id AND d.message_id = f.message_id
+WHERE f.tenant_id = $1 AND f.message_id = $2 AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+ORDER BY f.finding_no
+`
+
+type TriageFindingListParams struct {
+	TenantID  envelope.TenantID
+	MessageID uuid.UUID
+}
+
+type TriageFindingListRow struct {
+	Kind      string
+	StartsAt  *time.Time
+	EndsAt    *time.Time
+	Fields    []byte
+	Cancelled bool
+}
+
+// The findings in a message, unless it is flagged as phishing. A later message of the
+// same sender may have cancelled one.
+func (q *Queries) TriageFindingList(ctx context.Context, db DBTX, arg *TriageFindingListParams) ([]TriageFindingListRow, error) {
+	rows, err := db.Query(ctx, triageFindingList, arg.TenantID, arg.MessageID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageFindingListRow{}
+	for rows.Next() {
+		var i TriageFindingListRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.StartsAt,
+			&i.EndsAt,
+			&i.Fields,
+			&i.Cancelled,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageLocationList = `-- name: TriageLocationList :many
 SELECT l.folder, l.flags
 FROM triage_locations l
@@ -350,7 +405,7 @@ func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMess
 
 const triageMessageList = `-- name: TriageMessageList :many
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
@@ -358,7 +413,11 @@ CROSS JOIN LATERAL (
         coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
         coalesce(d.question, false)::boolean AS question,
         (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals,
-        d.decision, d.signals
+        d.decision, d.signals, ARRAY(
+            SELECT DISTINCT f.kind FROM triage_findings f
+            WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+            ORDER BY f.kind
+        )::text[] AS has
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -370,18 +429,21 @@ CROSS JOIN LATERAL (
         AND ($5::text = '' OR d.bucket = $5::text)
         AND ($6::text = '' OR d.category = $6::text)
         AND ($7::text = '' OR d.cohort = $7::text)
-        AND ($8::boolean IS NULL OR d.question = $8::boolean)
-        AND (NOT $9::boolean OR EXISTS (
+        AND ($8::text = '' OR NOT coalesce((d.signals ->> 'phishing')::boolean, false) AND EXISTS (
+            SELECT 1 FROM triage_findings f WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND f.kind = $8::text
+        ))
+        AND ($9::boolean IS NULL OR d.question = $9::boolean)
+        AND (NOT $10::boolean OR EXISTS (
             SELECT 1 FROM triage_proposals e
             WHERE e.tenant_id = i.tenant_id AND e.message_id = i.message_id AND e.outcome = 'expired' AND NOT e.outcome_due
                 AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
         ))
     ORDER BY i.received_at DESC, i.message_id DESC
-    LIMIT $10::bigint
+    LIMIT $11::bigint
 ) m
-WHERE a.tenant_id = $11 AND ($12::text = '' OR a.name = $12::text)
+WHERE a.tenant_id = $12 AND ($13::text = '' OR a.name = $13::text)
 ORDER BY m.received_at DESC, m.message_id DESC
-LIMIT $10::bigint
+LIMIT $11::bigint
 `
 
 type TriageMessageListParams struct {
@@ -392,6 +454,7 @@ type TriageMessageListParams struct {
 	Bucket   string
 	Category string
 	Cohort   string
+	Has      string
 	Question *bool
 	Expired  bool
 	Most     int64
@@ -419,6 +482,7 @@ type TriageMessageListRow struct {
 	Proposals  int64
 	Decision   []byte
 	Signals    []byte
+	Has        []string
 }
 
 // A page of the received messages, newest first. Each account contributes up to
@@ -432,6 +496,7 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 		arg.Bucket,
 		arg.Category,
 		arg.Cohort,
+		arg.Has,
 		arg.Question,
 		arg.Expired,
 		arg.Most,
@@ -465,6 +530,7 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Proposals,
 			&i.Decision,
 			&i.Signals,
+			&i.Has,
 		); err != nil {
 			return nil, err
 		}
@@ -518,7 +584,11 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
     coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
     coalesce(d.question, false)::boolean AS question,
     (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals,
-    d.decision, d.signals
+    d.decision, d.signals, ARRAY(
+        SELECT DISTINCT f.kind FROM triage_findings f
+        WHERE f.tenant_id = m.tenant_id AND f.message_id = m.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+        ORDER BY f.kind
+    )::text[] AS has
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
@@ -551,6 +621,7 @@ type TriageMessagePickRow struct {
 	Proposals  int64
 	Decision   []byte
 	Signals    []byte
+	Has        []string
 }
 
 // Messages by their ids, newest first.
@@ -583,6 +654,7 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Proposals,
 			&i.Decision,
 			&i.Signals,
+			&i.Has,
 		); err != nil {
 			return nil, err
 		}

@@ -54,6 +54,9 @@ func (f *tenantFixture) mailbox(name, message string) {
 			jsonb_build_object('symbols', jsonb_build_array(jsonb_build_object('name', 'URGENT_WORDS', 'axis', 'urgency', 'weight', 1.5, 'evidence', $3::text))),
 			'{}', '\x01', '{"removed":[{"step":"quote","kind":"reply","count":1,"characters":90}],"warnings":["no date"]}', '[{"action":"label","because":"the message already has the label"}]', 'digest'
 		FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, mailMarker)
+	f.write(`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, fields)
+		SELECT m.tenant_id, m.message_id, 1, m.account_id, 'task', jsonb_build_array(jsonb_build_object('name', 'summary', 'value', $3::text, 'part', 'body', 'span', '{"from":0,"to":3}'::jsonb))
+		FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, mailMarker)
 }
 
 // message stores a message of an account as triage does.

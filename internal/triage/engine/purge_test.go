@@ -73,9 +73,11 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	f.exec("INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by, text) SELECT tenant_id, account_id, message_id, 'summary', $1, 'ada', $1 FROM triage_decisions", canary)
 	f.exec("INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT tenant_id, account_id, $1, '1', now(), 1, 'read', $1 FROM triage_accounts", canary)
 	f.exec("INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, problem, tagged_by) SELECT tenant_id, message_id, 'a', account_id, 'due', $1, $1 FROM triage_messages", canary)
+	f.exec("INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) SELECT tenant_id, message_id, account_id, $1 FROM triage_messages", canary)
+	f.exec(`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, key, fields)
+		SELECT tenant_id, message_id, 100, account_id, 'task', $1, jsonb_build_array($1::text) FROM triage_messages`, canary)
 	f.exec(`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status, error)
 		SELECT tenant_id, message_id, account_id, message_id, 'a', 1, 's', 't', 'failed', $1 FROM triage_messages`, canary)
-	f.exec("INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) SELECT tenant_id, message_id, account_id, $1 FROM triage_messages", canary)
 	f.exec(`UPDATE triage_accounts SET proposals = jsonb_set(proposals, '{brief}', '{"zone":"UTC","channels":[{"source":"s"}]}')`)
 	f.exec(`INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
 		SELECT a.tenant_id, n, a.account_id, 'alert', $1, now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb,
@@ -112,6 +114,7 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	// Tags, their log and follow-ups go with the messages, and briefs before them.
 	delete(before, "triage_follow_ups")
 	delete(before, "triage_briefs")
+	delete(before, "triage_findings")
 	delete(before, "triage_tags")
 	delete(before, "triage_tag_log")
 	if sum := first.Rows.Plus(last.Rows); int(sum.Sum()) != total(before) {

@@ -124,6 +124,8 @@ type Filter struct {
 	// Sender is an address or a domain, in lower case.
 	Sender   string
 	Question *bool
+	// Has is a kind of finding.
+	Has string
 	// Expired selects messages with a proposal that expired without a decision
 	// and is not repeated.
 	Expired bool
@@ -136,7 +138,7 @@ type Filter struct {
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
 		TenantID: tenant, Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
-		Question: f.Question, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
+		Question: f.Question, Has: f.Has, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
 	return tagged(ctx, tx, tenant, rows, err)
@@ -155,7 +157,7 @@ func message(r dbsqlc.TriageMessageListRow) (wire.TriageMessage, error) {
 	m := wire.TriageMessage{
 		ID: r.MessageID, Account: r.Account, Sender: r.Sender, SenderName: r.SenderName, Subject: r.Subject, Outgoing: r.Outgoing,
 		ReceivedAt: r.ReceivedAt.UTC(), DecidedAt: postgres.UTC(r.DecidedAt), Act: r.Act, Category: r.Category, Priority: r.Priority,
-		Bucket: r.Bucket, Cohort: r.Cohort, Confidence: r.Confidence, Question: r.Question, Proposed: int(r.Proposals),
+		Bucket: r.Bucket, Cohort: r.Cohort, Confidence: r.Confidence, Question: r.Question, Proposed: int(r.Proposals), Has: append([]string{}, r.Has...),
 	}
 	if r.DecidedAt != nil {
 		m.Level = decide.Level(r.Level).String()
@@ -239,7 +241,10 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	if m.Corrections, err = Corrections(ctx, tx, tenant, id); err != nil {
 		return m, err
 	}
-	m.Texts, err = Texts(ctx, tx, tenant, id)
+	if m.Texts, err = Texts(ctx, tx, tenant, id); err != nil {
+		return m, err
+	}
+	m.Findings, err = findings(ctx, tx, tenant, m, r.Signals)
 	return m, err
 }
 

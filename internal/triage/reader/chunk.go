@@ -43,6 +43,7 @@ type chunk struct {
 	absence plan.Absence
 
 	messages  []messageRow
+	findings  []thread.Finding
 	decisions []decisionRow
 	locations []locationRow
 	proposals []proposalRow
@@ -72,7 +73,7 @@ type knownMessage struct {
 // store decides the new messages of the chunk and writes everything.
 func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 	// A retried transaction starts over.
-	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.refusedNow, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil, nil
+	c.messages, c.findings, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.refusedNow, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
 	for i := range c.mails {
 		m := &c.mails[i]
@@ -118,6 +119,7 @@ func (c *chunk) take(m *mail) error {
 			return err
 		}
 		c.senders.Received(&m.values, in)
+		c.findings = append(c.findings, thread.Findings(m.message, m.id)...)
 	}
 	c.messages = append(c.messages, row)
 	c.threads.Add(&thread.Related{Message: m.values, Thread: in.ID, Outgoing: outgoing})

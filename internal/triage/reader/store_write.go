@@ -28,6 +28,11 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 				return q.TriageRefsInsert(ctx, tx, &dbsqlc.TriageRefsInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
 			})
 		},
+		func() error {
+			return inserted(c.findings, func(rows []byte) error {
+				return q.TriageFindingsInsert(ctx, tx, &dbsqlc.TriageFindingsInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
+			})
+		},
 		func() error { return c.joinThreads(ctx, tx) },
 		func() error {
 			return inserted(c.senders.Rows(), func(rows []byte) error {

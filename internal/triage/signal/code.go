@@ -26,10 +26,19 @@ func (f *finder) code() (code, words string) {
 	return p.code, p.words
 }
 
+// CodeIn returns the one-time code at the beginning of a text, or "", and the bytes
+// that it was read from in the text in Unicode's form NFKC.
+func CodeIn(text string) (code string, from, to int) {
+	p := codePlace{text: composed(beginningOf(text, opening))}
+	loaded().phrases.each(p.text, oneTimeCode, p.look)
+	return p.code, p.from, p.to
+}
+
 // codePlace finds the code that best fits the words for it.
 type codePlace struct {
 	text, code, words string
 	rank, looked      int
+	from, to          int
 }
 
 // look ranks the candidates around the words from start to end.
@@ -76,7 +85,7 @@ func (p *codePlace) offer(token string, at, next, start, end int) {
 		return
 	}
 	if rank > p.rank {
-		p.rank, p.code, p.words = rank, token, p.text[start:end]
+		p.rank, p.code, p.words, p.from, p.to = rank, token, p.text[start:end], at, next
 	}
 }
 

@@ -66,3 +66,6 @@ func (c *Contacts) named(name string) []string {
 }
 
 func (c *Contacts) has(domain string) bool { return c != nil && c.domains[domain] }
+
+// Freemail reports whether a domain is that of a public mail provider.
+func Freemail(domain string) bool { return loaded().freemail[domain] }

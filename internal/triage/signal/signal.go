@@ -104,8 +104,8 @@ type Result struct {
 	// SecurityAlert reports whether the message is a security notice about an
 	// account, from an aligned domain.
 	SecurityAlert bool `json:"security_alert"`
-	// Code is the one-time code in the message; it is text of the mail.
-	Code string `json:"code,omitempty"`
+	// Code is the one-time code in the message. It is not stored.
+	Code string `json:"-"`
 	// Keeps is the reason why the text prevents moving the message.
 	Keeps Keeps `json:"-"`
 	// Named reports whether the text contains the owner's name.

@@ -10,6 +10,8 @@ import (
 type Signature struct {
 	Phones         []Span
 	Title, Company Span
+	// Lines are the lines behind the closing, or from the sender's name on.
+	Lines []Span
 }
 
 // signatureLines bounds the lines of a signature.
@@ -45,7 +47,8 @@ func SignatureOf(text, name string) (s Signature) {
 	if begin < 0 {
 		return s
 	}
-	for _, l := range lines[begin:] {
+	s.Lines = lines[begin:]
+	for _, l := range s.Lines {
 		for _, p := range Phones(l.Of(text)) {
 			s.Phones = append(s.Phones, Span{l.From + p.From, l.From + p.To})
 		}

@@ -40,19 +40,19 @@ func (d Date) Text() string {
 	return d.At.Format(time.RFC3339)
 }
 
-// months are names of months in English, German and French, by their first
-// letters.
+// months are names of months in English, German, French and Spanish, by their
+// first letters.
 var months = []struct {
 	prefix string
 	month  time.Month
 }{
 	{"jan", 1}, {"jän", 1}, {"feb", 2}, {"fév", 2}, {"mar", 3}, {"mär", 3}, {"apr", 4}, {"avr", 4}, {"may", 5}, {"mai", 5}, {"jun", 6}, {"juin", 6},
-	{"juil", 7}, {"jul", 7}, {"aug", 8}, {"aoû", 8}, {"sep", 9}, {"okt", 10}, {"oct", 10}, {"nov", 11}, {"dez", 12}, {"déc", 12}, {"dec", 12},
+	{"juil", 7}, {"jul", 7}, {"aug", 8}, {"aoû", 8}, {"sep", 9}, {"okt", 10}, {"oct", 10}, {"nov", 11}, {"ene", 1}, {"abr", 4}, {"ago", 8}, {"set", 9}, {"dic", 12}, {"dez", 12}, {"déc", 12}, {"dec", 12},
 }
 
 const (
-	monthName = `(?:jan(?:uary|uar|vier)?|jänner|feb(?:ruary|ruar)?|février|mar(?:ch|s)?|märz|apr(?:il)?|avril|may|mai|june?|juni|juin|july?|juli|juillet|aug(?:ust)?|août|sep(?:t|tember|tembre)?|o[ck]t(?:ober|obre)?|nov(?:ember|embre)?|de[cz](?:ember)?|décembre)`
-	clock     = `(?:(?:,|\s+at|\s+um|\s+à|T)?[ \t]*(\d{1,2})(?:[:.h](\d{2})(?::\d{2})?)[ \t]*(am|pm|uhr)?\b|(?:,|\s+at)?[ \t]+(\d{1,2})[ \t]*(am|pm)\b)`
+	monthName = `(?:jan(?:uary|uar|vier)?|jänner|feb(?:ruary|ruar)?|février|mar(?:ch|s)?|märz|apr(?:il)?|avril|may|mai|june?|juni|juin|july?|juli|juillet|aug(?:ust)?|août|sep(?:t|tember|tembre)?|o[ck]t(?:ober|obre)?|nov(?:ember|embre)?|de[cz](?:ember)?|décembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto|sep?tiembre|octubre|noviembre|diciembre)`
+	clock     = `(?:(?:,|\s+at|\s+um|\s+à|\s+a las|T)?[ \t]*(\d{1,2})(?:[:.h時](\d{2})(?::\d{2})?)[ \t]*(am|pm|uhr)?\b|(?:,|\s+at)?[ \t]+(\d{1,2})[ \t]*(am|pm)\b)`
 )
 
 // dateForms are the forms of dates: year, month and day by the names of their
@@ -60,8 +60,12 @@ const (
 var dateForms = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?P<clock>` + clock + `)?`),
 	regexp.MustCompile(`(?i)\b(?P<name>` + monthName + `)\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?\b(?P<clock>` + clock + `)?`),
-	regexp.MustCompile(`(?i)\b(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er)?\s+(?P<name>` + monthName + `)\.?(?:,?\s+(?P<year>\d{4}))?\b(?P<clock>` + clock + `)?`),
+	regexp.MustCompile(`(?i)\b(?P<day>\d{1,2})(?:st|nd|rd|th|\.|er)?\s+(?:de\s+|of\s+)?(?P<name>` + monthName + `)\b\.?(?:,?\s+(?:del?\s+)?(?P<year>\d{4})\b)?(?P<clock>` + clock + `)?`),
 	regexp.MustCompile(`(?i)\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})\b(?P<clock>` + clock + `)?`),
+	regexp.MustCompile(`(?:\b(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?P<day>\d{1,2})日(?P<clock>` + clock + `)?`),
+	// With strokes, the larger number must be the day: the order differs by country.
+	regexp.MustCompile(`(?i)\b(?P<day>1[3-9]|2\d|3[01])/(?P<month>\d{1,2})/(?P<year>\d{4})\b(?P<clock>` + clock + `)?`),
+	regexp.MustCompile(`(?i)\b(?P<month>\d{1,2})/(?P<day>1[3-9]|2\d|3[01])/(?P<year>\d{4})\b(?P<clock>` + clock + `)?`),
 }
 
 // Dates returns the dates in a text, in their order. A date without a year is the
@@ -170,7 +174,7 @@ func monthOf(name string) time.Month {
 	return 0
 }
 
-var clockForm = regexp.MustCompile(`(?i)(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(am|pm)?`)
+var clockForm = regexp.MustCompile(`(?i)(\d{1,2})(?:[:.h時](\d{2}))?(?::\d{2})?\s*(am|pm)?`)
 
 // parseClock returns a time of day.
 func parseClock(text string) (hour, minute int, ok bool) {
