@@ -174,7 +174,7 @@ func machineNames() []string {
 // delivery, an account notice or a code. The words of the owner's
 // correspondents never count, since they may quote somebody else.
 func readsTransactional(f Facts) bool {
-	words := f.Signals.SecurityAlert || f.Signals.Code != "" ||
+	words := f.Signals.SecurityAlert ||
 		has(f, signal.Receipt, signal.Shipping, signal.OneTimeCode, signal.SecurityAlert)
 	return words && f.Sender.Sent == 0 && f.Sender.Replied == 0
 }

@@ -355,7 +355,8 @@ func TestDecide(t *testing.T) {
 			f.Signals.Symbols = []signal.Symbol{{Name: signal.Social, Axis: signal.Kind}}
 		}, result{decide.Social, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
 		"a receipt with a code stays": {newsletter(), func(f *decide.Facts) {
-			f.Headers.ListUnsubscribe, f.Headers.From, f.Signals.Code = false, []string{"orders@shop.example"}, "123456"
+			f.Headers.ListUnsubscribe, f.Headers.From = false, []string{"orders@shop.example"}
+			f.Signals.Symbols = []signal.Symbol{{Name: signal.OneTimeCode, Axis: signal.Kind}}
 		}, result{decide.Transactional, decide.Informational, decide.L4, alone(decide.Label)}},
 		"words of a receipt raise no level": {newsletter(), func(f *decide.Facts) {
 			f.Headers.ListUnsubscribe = false

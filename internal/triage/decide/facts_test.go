@@ -120,7 +120,7 @@ func drawFacts(t *rapid.T) decide.Facts {
 	}
 	f.Signals = withSymbols(signal.Result{}, rapid.SliceOfN(rapid.SampledFrom(signal.Rules()), 0, 3).Draw(t, "symbols")...)
 	if yes(t, "code") {
-		f.Signals.Code = "123456"
+		f.Signals = withSymbols(f.Signals, signal.Rule{Name: signal.OneTimeCode, Axis: signal.Kind})
 	}
 	f.Headers.Group, f.Signals.Named, f.Signals.Unfamiliar = yes(t, "group"), yes(t, "named"), rapid.IntRange(0, 5).Draw(t, "unfamiliar") == 0
 	f.Signals.Keeps = rapid.SampledFrom([]signal.Keeps{signal.KeepsNothing, signal.KeepsNothing, signal.KeepsWords, signal.KeepsChange}).Draw(t, "keeps")

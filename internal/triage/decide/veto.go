@@ -22,7 +22,7 @@ func vetoes() []vetoRow {
 		{"owner_replied", "its owner has answered in the thread", func(f Facts) bool { return f.OwnerReplied }},
 		{"follow_up", "its owner waits for something in the thread", func(f Facts) bool { return f.FollowUp }},
 		{"security_alert", "it reports on the security of an account", func(f Facts) bool { return f.Signals.SecurityAlert || has(f, signal.SecurityAlert) }},
-		{"one_time_code", "it has a one-time code that its owner is waiting for", func(f Facts) bool { return f.Signals.Code != "" }},
+		{"one_time_code", "it has a one-time code that its owner is waiting for", func(f Facts) bool { return has(f, signal.OneTimeCode) }},
 		{"suspicious", "it is suspicious", func(f Facts) bool { return f.Signals.Suspicious }},
 		{"phishing", "it may be phishing", func(f Facts) bool { return f.Signals.Phishing }},
 		{"injection", "it gives instructions to an assistant", func(f Facts) bool { return f.Signals.Injection }},

@@ -47,7 +47,7 @@ func TestVetoes(t *testing.T) {
 		"an open follow-up":       {func(f *decide.Facts) { f.FollowUp = true }, []string{"follow_up"}},
 		"a security alert":        {func(f *decide.Facts) { f.Signals.SecurityAlert = true }, []string{"security_alert"}},
 		"the symbol of one":       {func(f *decide.Facts) { f.Signals.Symbols = []signal.Symbol{{Name: signal.SecurityAlert}} }, []string{"security_alert"}},
-		"a one-time code":         {func(f *decide.Facts) { f.Signals.Code = "1234" }, []string{"one_time_code"}},
+		"a one-time code":         {func(f *decide.Facts) { f.Signals.Symbols = []signal.Symbol{{Name: signal.OneTimeCode}} }, []string{"one_time_code"}},
 		"suspicion":               {func(f *decide.Facts) { f.Signals.Suspicious = true }, []string{"suspicious"}},
 		"phishing":                {func(f *decide.Facts) { f.Signals.Phishing = true }, []string{"phishing"}},
 		"instructions":            {func(f *decide.Facts) { f.Signals.Injection = true }, []string{"injection"}},
