@@ -9,7 +9,8 @@ export interface DialogProps {
   children: ReactNode
   // actions stand at the end: what the dialog is for, and the way out.
   actions?: ReactNode
-  kind?: 'dialog' | 'sheet' | 'palette'
+  // wide takes the whole width of the window.
+  kind?: 'dialog' | 'wide' | 'sheet' | 'palette'
   // mustAnswer leaves the way out to the dialog's own actions.
   mustAnswer?: boolean
 }
@@ -64,7 +65,7 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
         if (!mustAnswer) onClose()
       }}
       onClick={(event) => {
-        if (event.target === element.current && !mustAnswer && kind !== 'dialog') onClose()
+        if (event.target === element.current && !mustAnswer && kind !== 'dialog' && kind !== 'wide') onClose()
       }}
     >
       <Layer value={layer + 1}>

@@ -16,9 +16,9 @@ export interface ListProps<T> {
   // onOpen is called for Enter, o and a click on the row.
   onOpen?: (key: string, item: T) => void
   marked?: ReadonlySet<string>
-  // onMark gets the new marks; the list says which of its rows are marked by x, Shift+J and Shift+K.
+  // onMark gets the new marks: by the boxes of the rows, with Shift those in between too, and by x, Shift+J and Shift+K.
   onMark?: (marked: Set<string>) => void
-  row: (item: T, state: { selected: boolean; marked: boolean }) => ReactNode
+  row: (item: T, state: { selected: boolean }) => ReactNode
   // rowHeight is the height of a row in pixels, for lists of which not all rows are in the document.
   rowHeight?: number
   // onEnd is called when the last rows come into view.
@@ -87,6 +87,18 @@ export function List<T>(props: ListProps<T>) {
   const toggle = () => {
     const next = new Set(marked)
     if (selected !== undefined && !next.delete(selected)) next.add(selected)
+    onMark?.(next)
+  }
+  // from is the row whose box was used last.
+  const from = useRef(-1)
+  const tick = (index: number, on: boolean, range: boolean) => {
+    const begin = range && from.current >= 0 ? from.current : index
+    from.current = index
+    const next = new Set(marked)
+    for (const item of items.slice(Math.min(begin, index), Math.max(begin, index) + 1)) {
+      if (on) next.add(keyOf(item))
+      else next.delete(keyOf(item))
+    }
     onMark?.(next)
   }
   const nothing = items.length === 0 ? 'The list is empty.' : undefined
@@ -161,7 +173,20 @@ export function List<T>(props: ListProps<T>) {
           onOpen?.(key, item)
         }}
       >
-        {row(item, { selected: isSelected, marked: marked?.has(key) ?? false })}
+        {onMark && (
+          <label className="row-mark" onMouseDown={(event) => event.shiftKey && event.preventDefault()}>
+            <input
+              type="checkbox"
+              aria-label="Mark"
+              tabIndex={-1}
+              checked={marked?.has(key) ?? false}
+              onChange={(event) =>
+                tick(index, event.target.checked, (event.nativeEvent as MouseEvent).shiftKey === true)
+              }
+            />
+          </label>
+        )}
+        {row(item, { selected: isSelected })}
       </li>
     )
   }

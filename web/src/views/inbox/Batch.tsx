@@ -31,7 +31,10 @@ const outcomes = {
 } as const
 
 export function Batch({ verb, items: listed, onClose }: Props) {
-  const { items, reading } = useWhole(listed, verb === 'approve')
+  const { items: all, reading } = useWhole(listed, verb === 'approve')
+  // out are the rows that a person left out: they stay marked.
+  const [out, setOut] = useState<ReadonlySet<string>>(new Set())
+  const items = useMemo(() => all.filter((item) => !out.has(item.action_id)), [all, out])
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const open = (...names: string[]) => setOpened((was) => new Set([...was, ...names]))
   const body = useRef<HTMLDivElement>(null)
@@ -57,7 +60,10 @@ export function Batch({ verb, items: listed, onClose }: Props) {
         : unseen.length > 0
           ? 'Some values do not fit here. Make the window larger, or decide one by one.'
           : undefined)
-  const whyNot = may(verb === 'approve' ? 'approveActions' : 'denyActions') ?? (verb === 'approve' ? hidden : undefined)
+  const whyNot =
+    (items.length === 0 ? 'Every row is left out.' : undefined) ??
+    may(verb === 'approve' ? 'approveActions' : 'denyActions') ??
+    (verb === 'approve' ? hidden : undefined)
   const send = async () => {
     if (sent.current) return
     sent.current = true
@@ -75,13 +81,14 @@ export function Batch({ verb, items: listed, onClose }: Props) {
     else sent.current = false
   }
   const answered = new Set(results?.map((one) => one.action_id))
-  const left = items.filter((item) => !answered.has(item.action_id))
+  const left = all.filter((item) => !answered.has(item.action_id))
   const close = () => onClose(left)
   const word = verb === 'approve' ? 'Approve' : 'Deny'
   return (
     <Dialog
       title={results ? 'Results' : `${word} ${items.length}?`}
       onClose={close}
+      kind="wide"
       actions={
         results ? (
           <Button kind="primary" onClick={close}>
@@ -104,12 +111,20 @@ export function Batch({ verb, items: listed, onClose }: Props) {
       }
     >
       <Sending run={() => void send()} whyNot={results ? 'Done.' : whyNot} />
-      {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length)} />}
+      {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length - out.size)} />}
       {results ? (
         <Results items={items} results={results} />
       ) : (
         <div className="stack" ref={body}>
-          <Overview items={items} difference={difference} unread={unread} opened={opened} open={open} />
+          <Overview
+            all={all}
+            items={items}
+            difference={difference}
+            unread={unread}
+            opened={opened}
+            open={open}
+            onTake={(id, taken) => setOut((was) => new Set(taken ? [...was].filter((o) => o !== id) : [...was, id]))}
+          />
           {verb === 'approve' && hidden && (
             <p className="banner tone-person" role="status">
               {hidden} {unread.length > 0 && <Button command="whole" onClick={() => open(...unread)} />}
@@ -199,14 +214,26 @@ function useWhole(listed: readonly Item[], wanted: boolean): { items: readonly I
 
 interface OverviewProps {
   unread: readonly string[]
+  // all are the items with those that are left out.
+  all: readonly Item[]
   items: readonly Item[]
   difference: Difference
   opened: ReadonlySet<string>
   open: (...names: string[]) => void
+  onTake: (id: string, taken: boolean) => void
 }
 
-function Overview({ items, difference: { pointers, tools, cells, first }, unread, opened, open }: OverviewProps) {
+function Overview({
+  all,
+  items,
+  difference: { pointers, tools, cells, first },
+  unread,
+  opened,
+  open,
+  onTake,
+}: OverviewProps) {
   useCommands([{ id: 'whole', whyNot: unread.length > 0 ? undefined : 'No value is cut.', run: () => open(...unread) }])
+  const rows = new Map(items.map((item, row) => [item.action_id, row]))
   const barred = items.filter((item) => whyNotOf(item) !== undefined)
   const grave = items.filter((item) => item.risk === 'high' || !item.reversible)
   const folds = { opened, open }
@@ -245,6 +272,9 @@ function Overview({ items, difference: { pointers, tools, cells, first }, unread
         <table className="table">
           <thead>
             <tr>
+              <th scope="col">
+                <span className="unseen">taken</span>
+              </th>
               <th scope="col">action</th>
               {pointers.map((pointer) => (
                 <th scope="col" key={pointer}>
@@ -254,16 +284,31 @@ function Overview({ items, difference: { pointers, tools, cells, first }, unread
             </tr>
           </thead>
           <tbody>
-            {items.map((item, row) => (
-              <tr key={item.action_id}>
-                <td>{shown(item.tool)}</td>
-                {cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => (
-                  <td key={name} data-value={name}>
-                    <Long text={text} pointer={name} folds={folds} most={most} />
+            {all.map((item) => {
+              const row = rows.get(item.action_id)
+              return (
+                <tr key={item.action_id} className={row === undefined ? 'out' : undefined}>
+                  <td className="taken">
+                    <label className="row-mark">
+                      <input
+                        type="checkbox"
+                        aria-label={`Take ${shown(item.headline || item.tool)}`}
+                        checked={row !== undefined}
+                        onChange={(event) => onTake(item.action_id, event.target.checked)}
+                      />
+                    </label>
                   </td>
-                ))}
-              </tr>
-            ))}
+                  <td>{shown(item.tool)}</td>
+                  {row === undefined
+                    ? pointers.length > 0 && <td colSpan={pointers.length}>left out: {shown(item.headline)}</td>
+                    : cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => (
+                        <td key={name} data-value={name}>
+                          <Long text={text} pointer={name} folds={folds} most={most} />
+                        </td>
+                      ))}
+                </tr>
+              )
+            })}
           </tbody>
         </table>
       </div>

@@ -43,7 +43,7 @@ export function Filter({ filters, onChange }: { filters: Filters; onChange: (fil
         ref={ref}
         type="text"
         aria-label="Filter"
-        placeholder="source, source:tool, session:…, risk:high"
+        placeholder="Words, source:…, session:…, risk:high"
         value={text}
         spellCheck={false}
         autoComplete="off"

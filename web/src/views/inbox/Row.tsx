@@ -3,7 +3,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { memo } from 'react'
 import { shown } from '../../lib/text'
-import { Icon, Risk, State, Time } from '../../ui'
+import { useNow } from '../../lib/time'
+import { Risk, State, Time } from '../../ui'
 import { actionQuery, type Item } from './items'
 import { mailLine } from './likeness'
 import { useMemory } from './memory'
@@ -11,7 +12,6 @@ import { Person } from './Person'
 
 interface Props {
   item: Item
-  marked: boolean
   // gone says that the item no longer waits, by what the list says now.
   gone: boolean
   // ask says that what became of it may be asked of the server.
@@ -29,16 +29,12 @@ const kinds = {
 
 // Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it
 // changed alone: a list has a thousand.
-export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
+export const Row = memo(function Row({ item, gone, ask }: Props) {
   const { outcome, draft, sent, refused } = useMemory(item.action_id)
   const kind = kinds[item.kind]
   const over = gone || outcome !== undefined
   return (
     <div className={over ? 'inbox-row over' : 'inbox-row'}>
-      <span className="mark" aria-hidden="true">
-        {marked && <Icon name="check" />}
-      </span>
-      {marked && <span className="unseen">marked </span>}
       <span className="grow stack-tight">
         <span className="row-line">
           <strong className="cut">{shown(item.title || item.tool)}</strong>
@@ -46,6 +42,12 @@ export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
         </span>
         <span className="row-line muted">
           <span className="cut">{item.mail ? <bdi>{shown(mailLine(item.mail))}</bdi> : shown(item.headline)}</span>
+        </span>
+        <span className="row-line faint small">
+          <span className="cut">
+            {item.proposed_by ? <Person actor={item.proposed_by} /> : 'Countersign'}
+            {item.session_id && ` in ${shown(item.session_id)}`}
+          </span>
         </span>
       </span>
       <span className="row-side">
@@ -88,10 +90,10 @@ function Facts({
         <Risk risk={item.risk} />
       </span>
       <span className="row-line faint small">
-        {item.expires_at ? (
-          <>
+        {endsSoon(item.expires_at, useNow(60_000)) ? (
+          <span className="escalated">
             ends <Time at={item.expires_at} />
-          </>
+          </span>
         ) : (
           <Time at={item.since} />
         )}
@@ -99,6 +101,11 @@ function Facts({
     </>
   )
 }
+
+// nearEnd is how long before its end an item shows it, in milliseconds; before that it shows since when it waits.
+const nearEnd = 60 * 60_000
+
+const endsSoon = (at: string | null | undefined, now: number) => Boolean(at) && Date.parse(at!) - now < nearEnd
 
 function Became({ item, ask }: { item: Item; ask: boolean }) {
   const { outcome } = useMemory(item.action_id)

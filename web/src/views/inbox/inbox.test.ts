@@ -42,8 +42,9 @@ test('filters stand in the URL, and what else is there stays', () => {
 })
 
 test('filters read as they are written', () => {
-  expect(typed('mail risk:high risk:low session:s-1 tool:mail:send')).toEqual({
+  expect(typed('Ana source:mail risk:high risk:low invoice session:s-1 tool:mail:send')).toEqual({
     filters: {
+      q: ['Ana invoice'],
       source: ['mail'],
       risk: ['high', 'low'],
       session: ['s-1'],
@@ -59,9 +60,10 @@ test('filters read as they are written', () => {
   expect(typed(words({ tool: ['a:b'], risk: ['high'] }))).toMatchObject({ filters: { tool: ['a:b'], risk: ['high'] } })
 })
 
-test('what is no filter is an error, and never a list without it', () => {
-  expect(typed('what is this?')).toHaveProperty('problem')
-  expect(typed('mail crm')).toEqual({ problem: 'There can be one source.' })
+test('words without a name are searched for, and stay so in the field', () => {
+  expect(typed('what is this?')).toMatchObject({ filters: { q: ['what is this?'], source: [] } })
+  expect(typed(words({ q: ['https://a.example/?x=1 %_'] }))).toMatchObject({ filters: { tool: [] } })
+  expect(typed('source:mail source:crm')).toEqual({ problem: 'There can be one source.' })
 })
 
 test('items that are alike have the same kind, tool and session', () => {

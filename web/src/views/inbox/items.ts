@@ -11,6 +11,7 @@ export type Counts = Schemas['InboxCounts']
 // names are the filters that stand in the URL, by the names that the API gives them.
 const names = [
   'kind',
+  'q',
   'cohort',
   'source',
   'tool',
@@ -47,34 +48,32 @@ export function searchOf(search: string, change: Filters): string {
   return text ? `?${text}` : ''
 }
 
-// words writes filters as a person types them: tool:mail:send risk:high.
+// words writes filters as a person types them: ana@example.org tool:mail:send risk:high.
 export function words(filters: Filters): string {
-  return names
-    .filter((name) => name !== 'kind' && name !== 'order')
-    .flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`))
-    .join(' ')
+  return [
+    // A colon parts words, as a space does.
+    ...(filters.q ?? []).map((value) => value.replaceAll(':', ' ').trim()),
+    ...names
+      .filter((name) => name !== 'kind' && name !== 'order' && name !== 'q')
+      .flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`)),
+  ].join(' ')
 }
 
-// typed reads filters as a person types them. A word without a name is a tool, or a source where it has no colon. What
-// is no filter is an error: a filter that is not applied must not look like one that is.
+// typed reads filters as a person types them. Words without a name are searched for; one with a colon that is no filter
+// is a tool.
 export function typed(text: string): { filters: Filters } | { problem: string } {
   const filters: Filters = Object.fromEntries(
     names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]),
   )
+  const searched: string[] = []
   for (const word of text.split(/\s+/).filter(Boolean)) {
     const [, name, value] = /^([a-z_]+):(.*)$/.exec(word) ?? []
-    const known =
-      name !== undefined && name !== 'kind' && name !== 'order' && (names as readonly string[]).includes(name)
+    const known = name !== undefined && name in filters && name !== 'q'
     if (known && value) filters[name as keyof Filters]!.push(value)
     else if (word.includes(':')) filters.tool!.push(word)
-    else if (/^[a-z0-9][a-z0-9_.-]*$/.test(word)) filters.source!.push(word)
-    else
-      return {
-        problem:
-          `Unknown filter “${word}”. ` +
-          'Write source, source:tool, cohort:…, session:…, automation:…, risk:high or escalated:true.',
-      }
+    else searched.push(word)
   }
+  if (searched.length) filters.q = [searched.join(' ')]
   const twice = Object.entries(filters).find(([name, values]) => !several.includes(name) && values.length > 1)
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
 }

@@ -130,9 +130,8 @@ export default function Inbox({ id }: { id?: string }) {
               marked={marked}
               onMark={setMarked}
               onEnd={inbox.more}
-              row={(item, state) => (
-                <Row item={item} marked={state.marked} gone={gone(item)} ask={goneRows.length <= 50} />
-              )}
+              rowHeight={72}
+              row={(item) => <Row item={item} gone={gone(item)} ask={goneRows.length <= 50} />}
             />
           )}
         </div>
