@@ -44,6 +44,7 @@ const names = [
   'keep',
   'pair',
   'wide',
+  'boxed',
   'brief',
   'like',
   'many',
