@@ -87,7 +87,7 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
           aria-controls={id}
           aria-autocomplete="list"
           aria-activedescendant={entries[chosen] ? `${id}-${chosen}` : undefined}
-          placeholder="An id, a tool, a person, a command"
+          placeholder="Words, an id, a person, a command"
           value={text}
           maxLength={200}
           spellCheck={false}
