@@ -16,7 +16,7 @@ export interface ListProps<T> {
   // onOpen is called for Enter, o and a click on the row.
   onOpen?: (key: string, item: T) => void
   marked?: ReadonlySet<string>
-  // onMark gets the new marks: by the boxes of the rows, with Shift those in between too, and by x, Shift+J and Shift+K.
+  // onMark gets the new marks: by the boxes, with Shift those in between too, and by x, Shift+J and Shift+K.
   onMark?: (marked: Set<string>) => void
   row: (item: T, state: { selected: boolean }) => ReactNode
   // rowHeight is the height of a row in pixels, for lists of which not all rows are in the document.
