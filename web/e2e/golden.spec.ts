@@ -25,6 +25,12 @@ const propose = async (title: string) =>
 const ready = (page: Page) =>
   expect(page.getByRole('button', { name: 'Approve', exact: true })).not.toHaveAttribute('aria-disabled', 'true')
 
+// counted waits until the counts have come as well.
+const counted = async (page: Page, waiting: number) => {
+  await quiet(page)
+  await expect(page.getByRole('region', { name: 'What waits', exact: true })).toContainText(`${waiting} waiting`)
+}
+
 test('the trees and messages of the views are the golden ones', async ({ page }) => {
   test.setTimeout(180_000)
   const heard = await listen(page)
@@ -34,17 +40,17 @@ test('the trees and messages of the views are the golden ones', async ({ page })
     for (const text of await heard()) if (!text.startsWith('Loading')) said.push(`${what}: ${text}`)
   }
   await login(page, 'operator', '/inbox?session=golden')
-  await quiet(page)
+  await counted(page, 0)
   await tree(page, 'inbox-empty')
   const first = await propose('First')
   await page.goto(`${url()}/inbox?session=golden`)
-  await quiet(page)
+  await counted(page, 1)
   await tree(page, 'inbox-one')
   await propose('Second')
   await propose('Third')
   await propose('Fourth')
   await page.goto(`${url()}/inbox/${first}?session=golden`)
-  await quiet(page)
+  await counted(page, 4)
   await ready(page)
   await tree(page, 'inbox-many')
   await heard()

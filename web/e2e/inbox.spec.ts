@@ -342,6 +342,11 @@ test('always is this call alone unless it is loosened, and shows what would have
     'href',
     `/actions/${waits}`,
   )
+  // The keys of the page rest: an approval without the grant would close the dialog.
+  await dialog.getByRole('button', { name: 'Cancel' }).focus()
+  for (const key of ['a', 'j', 'd']) await page.keyboard.press(key)
+  await expect(dialog).toBeVisible()
+  await expect(page.getByLabel('What the agent should do instead')).toHaveCount(0)
   await give(page, 'keyboard', 'Control+Enter', 'Approve, and allow')
   await expect.poll(() => phase(id)).toBe('completed')
   await expect

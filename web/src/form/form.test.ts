@@ -32,7 +32,7 @@ test('what the fields show is all of the value, digit for digit, whatever the sc
     fc.property(anySchema, anyArgs, (schema, args) => {
       expect(stringify(rebuilt(plan(schema, parse(args))))).toBe(args)
     }),
-    { numRuns: 700 },
+    { numRuns: 200 },
   )
 })
 
@@ -41,7 +41,7 @@ test('lines and tables are all of a list', () => {
     fc.property(anySchema, anyArgs, (schema, args) => {
       expect(stringify(rebuilt(fieldsOf(schema, parse(args))))).toBe(args)
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   )
 })
 
@@ -55,7 +55,7 @@ test('writing into a field what it shows changes nothing', () => {
         expect(stringify(draft.args)).toBe(args)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   )
 })
 
@@ -71,14 +71,14 @@ test('a change of one field changes its place and nothing else', () => {
       expect(diff(was, next.args).filter((change) => !below(change.pointer, leaf.pointer))).toEqual([])
       if (leaf.value === undefined) expect(stringify(take(next, leaf.pointer).args)).toBe(args)
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 
 test('advice never throws', () => {
   fc.assert(
     fc.property(anySchema, anyArgs, (schema, args) => void advisor(schema)(parse(args))),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 

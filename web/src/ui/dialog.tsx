@@ -1,6 +1,6 @@
 // Dialogs and sheets are the browser's own: it keeps the focus inside, and closes on Escape.
 import { type ReactNode, useContext, useEffect, useRef } from 'react'
-import { Layer } from '../lib/keys'
+import { Layer, useCommands } from '../lib/keys'
 import { IconButton } from './button'
 
 export interface DialogProps {
@@ -69,6 +69,7 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
       }}
     >
       <Layer value={layer + 1}>
+        <Rest />
         {kind !== 'palette' && (
           <header className="dialog-head">
             <h2 tabIndex={-1}>{title}</h2>
@@ -80,6 +81,12 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
       </Layer>
     </dialog>
   )
+}
+
+// Rest makes the keys of the page rest under a dialog that binds none itself.
+function Rest() {
+  useCommands([])
+  return null
 }
 
 // Sheet is a dialog at the right edge (at the lower one on a phone), beside what it is about.

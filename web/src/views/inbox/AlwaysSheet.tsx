@@ -8,10 +8,9 @@ import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
 import type { Problem } from '../../lib/client'
 import { type Json, stringify } from '../../lib/json'
-import { useCommands } from '../../lib/keys'
 import { below } from '../../lib/pointer'
 import { shown } from '../../lib/text'
-import { Button, Field, Loading, ProblemNote, Sheet, Time } from '../../ui'
+import { Button, Field, Loading, ProblemNote, Sending, Sheet, Time } from '../../ui'
 import { type Always, type GrantPreview, previewAlways } from './decide'
 import type { Looking } from './looking'
 
@@ -84,7 +83,6 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
         ? undefined
         : 'Some values do not fit here. Make the window larger.'
   const grant = () => onGrant(always)
-  useCommands([{ id: 'send', whyNot, run: grant }])
   return (
     <Sheet
       title="Always allow this call"
@@ -98,6 +96,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
         </>
       }
     >
+      <Sending run={grant} whyNot={whyNot} />
       <div className="stack">
         <p>
           This approves the action. Further calls of the tool with the same arguments then run without a person, unless
