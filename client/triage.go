@@ -59,6 +59,42 @@ func (c *Client) PurgeTriageAccount(ctx context.Context, name string, in wire.Tr
 	return out, err
 }
 
+// TriageLabels lists the labels that the owner of an account describes.
+func (c *Client) TriageLabels(ctx context.Context, account string) ([]wire.TriageLabel, error) {
+	answer, err := read[struct{ Items []wire.TriageLabel }](ctx, c, triageAccountPath(account)+"/labels", nil)
+	return answer.Items, err
+}
+
+// TryTriageLabel matches the definition of a label with past messages.
+func (c *Client) TryTriageLabel(ctx context.Context, account, label string, in wire.TriageLabelInput) (wire.TriageLabelTrial, error) {
+	var out wire.TriageLabelTrial
+	_, err := c.do(ctx, request{method: http.MethodPost, path: triageLabelPath(account, label) + "/try", in: in, repeatable: true}, &out)
+	return out, err
+}
+
+// PutTriageLabel sets the definition of a label that was tried.
+func (c *Client) PutTriageLabel(ctx context.Context, account, label string, in wire.TriageLabelInput) (wire.TriageLabel, error) {
+	var out wire.TriageLabel
+	_, err := c.do(ctx, request{method: http.MethodPut, path: triageLabelPath(account, label), in: in, repeatable: true}, &out)
+	return out, err
+}
+
+// DeleteTriageLabel deletes a label with its matches.
+func (c *Client) DeleteTriageLabel(ctx context.Context, account, label string) error {
+	return c.tell(ctx, http.MethodDelete, triageLabelPath(account, label), nil, nil)
+}
+
+// JudgeTriageLabel stores whether a message gets a label.
+func (c *Client) JudgeTriageLabel(ctx context.Context, id uuid.UUID, label string, in wire.TriageLabelDecision) (wire.TriageMessageLabel, error) {
+	var out wire.TriageMessageLabel
+	_, err := c.do(ctx, request{method: http.MethodPut, path: triageMessagePath(id) + "/labels/" + url.PathEscape(label), in: in, repeatable: true}, &out)
+	return out, err
+}
+
+func triageLabelPath(account, label string) string {
+	return triageAccountPath(account) + "/labels/" + url.PathEscape(label)
+}
+
 // UndoTriage undoes what triage did in mail accounts that name the caller as their
 // operator, and returns a result for each action. Repeating a request continues it.
 func (c *Client) UndoTriage(ctx context.Context, in wire.TriageUndoRequest) (wire.TriageUndoResult, error) {
@@ -102,6 +138,8 @@ type TriageMessageFilter struct {
 	Account, Bucket, Category, Cohort string
 	// From is an address or a domain.
 	From string
+	// Label is a label that an owner described.
+	Label string
 	// HeaderID is a Message-ID, with or without angle brackets. No other field goes
 	// with it.
 	HeaderID string
@@ -129,7 +167,7 @@ func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wir
 		question = strconv.FormatBool(*f.Question)
 	}
 	return read[wire.Page[wire.TriageMessage]](ctx, c, triagePath+"/messages", given(
-		"account", f.Account, "bucket", f.Bucket, "category", f.Category, "cohort", f.Cohort, "from", f.From, "header_id", f.HeaderID,
+		"account", f.Account, "bucket", f.Bucket, "category", f.Category, "cohort", f.Cohort, "from", f.From, "label", f.Label, "header_id", f.HeaderID,
 		"has", f.Has, "question", question, "expired", expired, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
 	))
 }

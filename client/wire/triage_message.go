@@ -40,6 +40,8 @@ type TriageMessage struct {
 	// Has lists the kinds of the findings in it: receipt, meeting, task, travel and
 	// contact.
 	Has []string `json:"has"`
+	// Labels are those that its owner described, apart from rejected ones.
+	Labels []TriageMessageLabel `json:"labels"`
 }
 
 // TriageFinding is a finding in a message: a receipt, a meeting, a task, travel, a

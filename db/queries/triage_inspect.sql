@@ -77,7 +77,7 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 -- A page of the received messages, newest first. Each account contributes up to
 -- a page, so that its index is read from the beginning.
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has, m.labels
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
@@ -89,7 +89,11 @@ CROSS JOIN LATERAL (
             SELECT DISTINCT f.kind FROM triage_findings f
             WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
             ORDER BY f.kind
-        )::text[] AS has
+        )::text[] AS has,
+        coalesce((
+            SELECT jsonb_agg(jsonb_build_object('label', b.label, 'state', triage_label_state(b.holds, d.cohort), 'score', b.score, 'because', b.because) ORDER BY b.label)
+            FROM triage_labeled b WHERE b.tenant_id = i.tenant_id AND b.message_id = i.message_id AND b.holds IS DISTINCT FROM false
+        ), '[]')::jsonb AS labels
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -105,6 +109,9 @@ CROSS JOIN LATERAL (
             SELECT 1 FROM triage_findings f WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND f.kind = @has::text
         ))
         AND (sqlc.narg(question)::boolean IS NULL OR d.question = sqlc.narg(question)::boolean)
+        AND (@label::text = '' OR EXISTS (
+            SELECT FROM triage_labeled b WHERE b.tenant_id = i.tenant_id AND b.message_id = i.message_id AND b.label = @label::text AND b.holds IS DISTINCT FROM false
+        ))
         AND (NOT @expired::boolean OR EXISTS (
             SELECT 1 FROM triage_proposals e
             WHERE e.tenant_id = i.tenant_id AND e.message_id = i.message_id AND e.outcome = 'expired' AND NOT e.outcome_due
@@ -137,7 +144,11 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
         SELECT DISTINCT f.kind FROM triage_findings f
         WHERE f.tenant_id = m.tenant_id AND f.message_id = m.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
         ORDER BY f.kind
-    )::text[] AS has
+    )::text[] AS has,
+    coalesce((
+        SELECT jsonb_agg(jsonb_build_object('label', b.label, 'state', triage_label_state(b.holds, d.cohort), 'score', b.score, 'because', b.because) ORDER BY b.label)
+        FROM triage_labeled b WHERE b.tenant_id = m.tenant_id AND b.message_id = m.message_id AND b.holds IS DISTINCT FROM false
+    ), '[]')::jsonb AS labels
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id

@@ -132,6 +132,9 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 			SELECT $1, n, $1, 'alert', 'c', now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb, 'args', '{}'::jsonb, 'constraints', '{}'::jsonb)
 			FROM (SELECT 'triage:brief:' || repeat('0', 64) AS n) t`,
 		`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, fields) VALUES ($1, $1, 1, $1, 'task', '[]')`,
+		`INSERT INTO triage_labels (tenant_id, account_id, name, definition, set_by) VALUES ($1, $1, 'l', '{}', 'n')`,
+		`INSERT INTO triage_labeled (tenant_id, message_id, label, account_id, score) VALUES ($1, $1, 'l', $1, 1)`,
+		`INSERT INTO triage_label_due (tenant_id, account_id, message_id) VALUES ($1, $1, $1)`,
 		`INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by) VALUES ($1, $1, $1, 'draft', 'n')`,
 		`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope) SELECT $1::uuid, x.id, $1::uuid, $1::uuid, 'archive',
 			'[{"pointer":"/account","value":"a","origin":"config"}]',

@@ -53,12 +53,15 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 	want := map[string][]string{
 		"tables": {
 			"goose_db_version SELECT", "triage_accounts SELECT", "triage_briefs INSERT SELECT", "triage_corrections SELECT", "triage_decisions DELETE INSERT SELECT UPDATE", "triage_findings INSERT SELECT", "triage_folders INSERT SELECT UPDATE", "triage_follow_ups SELECT",
+			"triage_label_due DELETE INSERT SELECT", "triage_labeled SELECT", "triage_labels SELECT",
 			"triage_locations DELETE INSERT SELECT UPDATE", "triage_messages DELETE INSERT SELECT UPDATE", "triage_proposals INSERT SELECT",
 			"triage_refs INSERT SELECT", "triage_runs INSERT SELECT UPDATE", "triage_schedules INSERT SELECT UPDATE", "triage_senders INSERT SELECT UPDATE",
 			"triage_set_aside DELETE INSERT SELECT UPDATE", "triage_tag_log INSERT SELECT", "triage_tags INSERT SELECT UPDATE", "triage_texts SELECT",
 		},
 		"columns": {
 			"pauses.lifted_at SELECT", "pauses.scope SELECT", "pauses.subject SELECT", "pauses.tenant_id SELECT", "pauses.travelling SELECT", "triage_accounts.secret UPDATE", "triage_briefs.envelope UPDATE", "triage_briefs.proposal_id UPDATE",
+			"triage_labeled.account_id INSERT", "triage_labeled.because INSERT", "triage_labeled.because UPDATE", "triage_labeled.label INSERT", "triage_labeled.labeled_at UPDATE",
+			"triage_labeled.message_id INSERT", "triage_labeled.score INSERT", "triage_labeled.score UPDATE", "triage_labeled.tenant_id INSERT", "triage_labels.matched_at UPDATE",
 			"triage_proposals.outcome_due UPDATE", "triage_proposals.proposal_id UPDATE", "triage_proposals.withdraw_at UPDATE", "triage_texts.account_id INSERT", "triage_texts.asked_by INSERT",
 			"triage_texts.attempts UPDATE", "triage_texts.ended_at UPDATE", "triage_texts.external_id UPDATE", "triage_texts.kind INSERT", "triage_texts.message_id INSERT",
 			"triage_texts.model UPDATE", "triage_texts.problem UPDATE", "triage_texts.prompt UPDATE", "triage_texts.tenant_id INSERT", "triage_texts.text UPDATE",

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/cli/speech"
 	"github.com/countersign-dev/countersign/internal/triage/brief"
 )
 
@@ -22,7 +23,7 @@ const (
 
 func showBrief(a *command.App) *cobra.Command {
 	var f client.TriageBriefFilter
-	var morning, evening bool
+	var morning, evening, speak bool
 	format := formatText
 	cmd := command.New(a, "brief ACCOUNT", command.Arguments(1, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
@@ -33,11 +34,20 @@ func showBrief(a *command.App) *cobra.Command {
 		case evening:
 			f.Kind = string(brief.Evening)
 		}
+		var speaker speech.Synthesizer
+		if speak {
+			var err error
+			if speaker, err = speech.Find(a.Getenv("PATH")); err != nil {
+				return err
+			}
+		}
 		b, err := c.TriageBrief(ctx, args[0], f)
 		if err != nil {
 			return err
 		}
 		switch {
+		case speak:
+			return speaker.Speak(ctx, brief.Text(b))
 		case a.JSON:
 			return a.WriteJSON(b)
 		case format == formatSlack:
@@ -49,6 +59,7 @@ func showBrief(a *command.App) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&morning, "morning", false, "write the morning brief")
 	cmd.Flags().BoolVar(&evening, "evening", false, "write the evening brief (default: by the time of day)")
+	cmd.Flags().BoolVar(&speak, "speak", false, "read the brief aloud with the speech synthesizer of the system instead: say, spd-say or espeak-ng")
 	cmd.Flags().BoolVar(&f.Mail, "mail", false, "show senders and subjects even if the account's settings hide them")
 	command.EnumFlag(cmd, &format, "format", "`format`: text, markdown or slack (Block Kit); --json writes the data", formatText, formatMarkdown, formatSlack)
 	command.PastFlag(cmd, &f.Since, "since", "cover the mail since this `time`, or a duration ago (default: the last brief that was sent, or 24h)")

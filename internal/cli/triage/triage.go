@@ -20,7 +20,7 @@ import (
 // Command returns the command triage, with the one that sets accounts up. The command
 // status calls notice, which shows new mail accounts of this machine.
 func Command(a *command.App, setup *cobra.Command, notice func(now time.Time) error) *cobra.Command {
-	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a), tags(a), showBrief(a), followUps(a))
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), labels(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a), tags(a), showBrief(a), followUps(a))
 }
 
 func status(a *command.App, notice func(now time.Time) error) *cobra.Command {
@@ -220,6 +220,7 @@ func list(a *command.App) *cobra.Command {
 		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
 	command.EnumFlag(cmd, &f.Has, "has", "filter by a `finding` in the message: receipt, meeting, task, travel or contact", "receipt", "meeting", "task", "travel", "contact")
 	cmd.Flags().StringVar(&f.From, "from", "", "filter by sender `address` or domain")
+	cmd.Flags().StringVar(&f.Label, "label", "", "filter by `label` of yours; \"triage labels\" lists them")
 	cmd.Flags().BoolVar(&question, "question", false, "show only messages with an open question to their owner")
 	cmd.Flags().BoolVar(&f.Expired, "expired", false, "show only messages with a proposal that expired undecided")
 	cmd.Flags().BoolVar(&aside, "set-aside", false, "list messages that could not be read, judged or stored instead, with the reason")
@@ -335,6 +336,9 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	}
 	for _, f := range m.Findings {
 		pairs = append(pairs, f.Kind, findingText(f))
+	}
+	for _, l := range m.Labels {
+		pairs = append(pairs, "label", fmt.Sprintf("%s (%s, %s)", l.Label, l.State, labelReason(l)))
 	}
 	for _, t := range m.Attachments {
 		pairs = append(pairs, "attachment", fmt.Sprintf("%s (%s, %d bytes)", t.Name, t.Detected, t.Size))

@@ -68,6 +68,7 @@ func mayBeLarge() map[string]string {
 	return map[string]string{
 		"bench":                     "is benchmarks, one a file",
 		"client/wire":               "is one representation a type, without code",
+		"internal/cli/triage":       "is the commands of one noun, one a file",
 		"internal/server/mcpserver": "is one protocol",
 		"internal/tenant/identity":  "issues and checks every kind of credential",
 		"internal/tenant/catalog":   "is one document, its store and its search",

@@ -85,7 +85,11 @@ SELECT encode(m.identity, 'hex')::text AS place, jsonb_build_object(
     'texts', (
         SELECT coalesce(jsonb_agg(jsonb_build_object('text_no', t.text_no, 'text_kind', t.kind, 'asked_by', t.asked_by, 'asked_at', t.asked_at, 'ended_at', t.ended_at, 'model', t.model)
             ORDER BY t.text_no), '[]')
-        FROM triage_texts t WHERE t.tenant_id = m.tenant_id AND t.message_id = m.message_id)
+        FROM triage_texts t WHERE t.tenant_id = m.tenant_id AND t.message_id = m.message_id),
+    'labels', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('label', b.label, 'score', b.score, 'because', b.because, 'holds', b.holds, 'decided_by', b.decided_by, 'labeled_at', b.labeled_at)
+            ORDER BY b.label), '[]')
+        FROM triage_labeled b WHERE b.tenant_id = m.tenant_id AND b.message_id = m.message_id)
 )::jsonb AS line
 FROM triage_messages m
 WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.identity > decode($3::text, 'hex')

@@ -405,7 +405,7 @@ func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMess
 
 const triageMessageList = `-- name: TriageMessageList :many
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
-    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has
+    m.cohort, m.level, m.confidence, m.question, m.proposals, m.decision, m.signals, m.has, m.labels
 FROM triage_accounts a
 CROSS JOIN LATERAL (
     SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
@@ -417,7 +417,11 @@ CROSS JOIN LATERAL (
             SELECT DISTINCT f.kind FROM triage_findings f
             WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
             ORDER BY f.kind
-        )::text[] AS has
+        )::text[] AS has,
+        coalesce((
+            SELECT jsonb_agg(jsonb_build_object('label', b.label, 'state', triage_label_state(b.holds, d.cohort), 'score', b.score, 'because', b.because) ORDER BY b.label)
+            FROM triage_labeled b WHERE b.tenant_id = i.tenant_id AND b.message_id = i.message_id AND b.holds IS DISTINCT FROM false
+        ), '[]')::jsonb AS labels
     FROM triage_messages i
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
@@ -433,17 +437,20 @@ CROSS JOIN LATERAL (
             SELECT 1 FROM triage_findings f WHERE f.tenant_id = i.tenant_id AND f.message_id = i.message_id AND f.kind = $8::text
         ))
         AND ($9::boolean IS NULL OR d.question = $9::boolean)
-        AND (NOT $10::boolean OR EXISTS (
+        AND ($10::text = '' OR EXISTS (
+            SELECT FROM triage_labeled b WHERE b.tenant_id = i.tenant_id AND b.message_id = i.message_id AND b.label = $10::text AND b.holds IS DISTINCT FROM false
+        ))
+        AND (NOT $11::boolean OR EXISTS (
             SELECT 1 FROM triage_proposals e
             WHERE e.tenant_id = i.tenant_id AND e.message_id = i.message_id AND e.outcome = 'expired' AND NOT e.outcome_due
                 AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
         ))
     ORDER BY i.received_at DESC, i.message_id DESC
-    LIMIT $11::bigint
+    LIMIT $12::bigint
 ) m
-WHERE a.tenant_id = $12 AND ($13::text = '' OR a.name = $13::text)
+WHERE a.tenant_id = $13 AND ($14::text = '' OR a.name = $14::text)
 ORDER BY m.received_at DESC, m.message_id DESC
-LIMIT $11::bigint
+LIMIT $12::bigint
 `
 
 type TriageMessageListParams struct {
@@ -456,6 +463,7 @@ type TriageMessageListParams struct {
 	Cohort   string
 	Has      string
 	Question *bool
+	Label    string
 	Expired  bool
 	Most     int64
 	TenantID envelope.TenantID
@@ -483,6 +491,7 @@ type TriageMessageListRow struct {
 	Decision   []byte
 	Signals    []byte
 	Has        []string
+	Labels     []byte
 }
 
 // A page of the received messages, newest first. Each account contributes up to
@@ -498,6 +507,7 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 		arg.Cohort,
 		arg.Has,
 		arg.Question,
+		arg.Label,
 		arg.Expired,
 		arg.Most,
 		arg.TenantID,
@@ -531,6 +541,7 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Decision,
 			&i.Signals,
 			&i.Has,
+			&i.Labels,
 		); err != nil {
 			return nil, err
 		}
@@ -588,7 +599,11 @@ SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.ou
         SELECT DISTINCT f.kind FROM triage_findings f
         WHERE f.tenant_id = m.tenant_id AND f.message_id = m.message_id AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
         ORDER BY f.kind
-    )::text[] AS has
+    )::text[] AS has,
+    coalesce((
+        SELECT jsonb_agg(jsonb_build_object('label', b.label, 'state', triage_label_state(b.holds, d.cohort), 'score', b.score, 'because', b.because) ORDER BY b.label)
+        FROM triage_labeled b WHERE b.tenant_id = m.tenant_id AND b.message_id = m.message_id AND b.holds IS DISTINCT FROM false
+    ), '[]')::jsonb AS labels
 FROM triage_messages m
 JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
@@ -622,6 +637,7 @@ type TriageMessagePickRow struct {
 	Decision   []byte
 	Signals    []byte
 	Has        []string
+	Labels     []byte
 }
 
 // Messages by their ids, newest first.
@@ -655,6 +671,7 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 			&i.Decision,
 			&i.Signals,
 			&i.Has,
+			&i.Labels,
 		); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		// Neither reads nor changes of policy.
 		"explainPolicy": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "recoverDatabase": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "purgeTriageAccount": true, "previewTriageSettings": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
 		"setTriageTag": true, "removeTriageTag": true, "retryTriageTag": true, "retryAction": true,
+		"changeTriageFollowUp": true, "tryTriageLabel": true, "putTriageLabel": true, "deleteTriageLabel": true, "judgeTriageLabel": true,
 	}
 	named := make(map[string]bool)
 	for _, page := range []string{"reference/loosening.md", "authority.md"} {

@@ -118,6 +118,9 @@ func (f *tenantFixture) visits() map[string]visit {
 		Number int `json:"correction_no"`
 	}
 	f.admin.send("POST", "/api/v1/triage/messages/"+mail+"/corrections", object{"head": "unwanted", "label": "yes"}).wants(f.t, 201).into(f.t, &correction)
+	for _, label := range []string{"old", "kept"} {
+		f.operator.send("PUT", "/api/v1/triage/accounts/"+box+"/labels/"+label, object{"words": []string{"invoice"}, "untried": true}).wants(f.t, 200)
+	}
 	f.checkpoint()
 	var chain audit.Report
 	f.operator.send("GET", "/api/v1/audit/verify", nil).wants(f.t, 200).into(f.t, &chain)
@@ -283,12 +286,17 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getTriageBrief":          {"GET", "/api/v1/triage/accounts/" + box + "/brief?kind=evening&since=2026-01-02T03:04:05Z&mail=true", nil, 200},
 		"listTriageFollowUps":     {"GET", "/api/v1/triage/accounts/" + box + "/follow-ups?closed=true", nil, 200},
 		"changeTriageFollowUp":    {"POST", "/api/v1/triage/messages/" + mail + "/follow-up", object{"done": true}, 204},
+		"listTriageLabels":        {"GET", "/api/v1/triage/accounts/" + box + "/labels", nil, 200},
+		"tryTriageLabel":          {"POST", "/api/v1/triage/accounts/" + box + "/labels/bills/try", object{"words": []string{"invoice"}, "for": []string{mail}}, 200},
+		"putTriageLabel":          {"PUT", "/api/v1/triage/accounts/" + box + "/labels/bills", object{"description": "invoices of a supplier", "untried": true}, 200},
+		"deleteTriageLabel":       {"DELETE", "/api/v1/triage/accounts/" + box + "/labels/old", nil, 204},
+		"judgeTriageLabel":        {"PUT", "/api/v1/triage/messages/" + mail + "/labels/kept", object{"holds": true}, 200},
 		"listTriageRuns":          {"GET", "/api/v1/triage/accounts/" + box + "/runs?limit=2", nil, 200},
 		"askTriageRun":            {"POST", "/api/v1/triage/accounts/" + box + "/runs", nil, 200},
 		"listTriageSetAside":      {"GET", "/api/v1/triage/accounts/" + box + "/set-aside", nil, 200},
 		"retryTriageSetAside":     {"POST", "/api/v1/triage/accounts/" + box + "/set-aside", nil, 200},
 		"getTriageStatus":         {"GET", "/api/v1/triage/status?account=" + box, nil, 200},
-		"listTriageMessages":      {"GET", "/api/v1/triage/messages?account=" + box + "&bucket=urgent&category=primary&cohort=default&question=false&expired=true&from=example.org&since=2026-01-01T00:00:00Z&limit=2", nil, 200},
+		"listTriageMessages":      {"GET", "/api/v1/triage/messages?account=" + box + "&bucket=urgent&category=primary&cohort=default&question=false&expired=true&label=kept&from=example.org&since=2026-01-01T00:00:00Z&limit=2", nil, 200},
 		"getTriageMessage":        {"GET", "/api/v1/triage/messages/" + mail, nil, 200},
 		"explainTriageMessage":    {"GET", "/api/v1/triage/messages/" + mail + "/why", nil, 200},
 		"listTriageActions":       {"GET", "/api/v1/triage/actions?account=" + box, nil, 200},

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/internal/triage/asker"
+	"github.com/countersign-dev/countersign/internal/triage/label"
 	"github.com/countersign-dev/countersign/internal/triage/lease"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/reader"
@@ -143,9 +144,28 @@ func (h *held) cycle(ctx context.Context) (err error) {
 			return err
 		}
 		if !older && !texts && !open || h.yielded {
-			return changes.Note(h.tagger.Round(ctx, changes))
+			return errors.Join(changes.Note(h.tagger.Round(ctx, changes)), h.label(ctx))
 		}
 	}
+}
+
+// label matches messages with the labels of their owner, a set at a time.
+func (h *held) label(ctx context.Context) error {
+	of := h.lease.Account.ID
+	for ctx.Err() == nil {
+		pending := false
+		err := h.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
+			pending, err = label.Pending(ctx, tx, h.lease.Tenant, of)
+			return err
+		})
+		if err != nil || !pending {
+			return err
+		}
+		if err := h.lease.Write(ctx, func(tx pgx.Tx) error { return label.Round(ctx, tx, h.lease.Tenant, of) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start opens the account unless it is open, and loads the input of decisions.

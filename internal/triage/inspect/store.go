@@ -129,16 +129,18 @@ type Filter struct {
 	// Expired selects messages with a proposal that expired without a decision
 	// and is not repeated.
 	Expired bool
-	Since   time.Time
-	Before  Place
-	Most    int
+	// Label is a label that an owner described.
+	Label  string
+	Since  time.Time
+	Before Place
+	Most   int
 }
 
 // Messages returns the messages of a filter, newest first.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
 		TenantID: tenant, Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
-		Question: f.Question, Has: f.Has, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
+		Question: f.Question, Has: f.Has, Label: f.Label, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
 	return tagged(ctx, tx, tenant, rows, err)
@@ -164,7 +166,7 @@ func message(r dbsqlc.TriageMessageListRow) (wire.TriageMessage, error) {
 	}
 	var err error
 	m.Reason, err = storedReason(r.Decision, r.Signals)
-	return m, err
+	return m, errors.Join(err, json.Unmarshal(r.Labels, &m.Labels))
 }
 
 // storedReason returns the reason of a stored decision; nil for none.

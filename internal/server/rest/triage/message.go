@@ -102,7 +102,7 @@ func Messages(c *request.Call) error {
 	}
 	f := inspect.Filter{
 		Account: q.Get("account"), Bucket: q.Get("bucket"), Category: q.Get("category"), Cohort: q.Get("cohort"),
-		Sender: strings.ToLower(q.Get("from")), Since: since, Has: q.Get("has"), Expired: q.Get("expired") == "true",
+		Sender: strings.ToLower(q.Get("from")), Label: q.Get("label"), Since: since, Has: q.Get("has"), Expired: q.Get("expired") == "true",
 	}
 	if name := strings.Trim(q.Get("header_id"), "<>"); name != "" {
 		return named(c, name)
