@@ -2976,6 +2976,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/labels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the labels that the owner of an account describes */
+        get: operations["listTriageLabels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/accounts/{name}/labels/{label}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the definition of a label
+         * @description The definition must be the one that was tried last, or `untried` set. It then holds for new messages, and a run matches
+         *     past ones. On mail of people the label is `proposed` until somebody confirms it. No decision of triage reads labels, and nothing
+         *     in the mailbox changes. Names of action tags are reserved.
+         */
+        put: operations["putTriageLabel"];
+        post?: never;
+        /** Delete a label with its matches */
+        delete: operations["deleteTriageLabel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/accounts/{name}/labels/{label}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a definition on the newest 2,000 messages
+         * @description Counts the messages of each cohort that would get the label, and lists the newest. No message gets it.
+         */
+        post: operations["tryTriageLabel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/triage/messages/{id}/labels/{label}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Confirm or reject a label of a message
+         * @description The message is then an example of the label, for it or against it.
+         */
+        put: operations["judgeTriageLabel"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/accounts/{name}/purge": {
         parameters: {
             query?: never;
@@ -6259,6 +6339,8 @@ export interface components {
             tags: components["schemas"]["TriageTag"][];
             /** @description The kinds of the findings in it. One-time codes are not among them. */
             has: ("receipt" | "meeting" | "task" | "travel" | "contact")[];
+            /** @description Those that its owner describes, apart from rejected ones. */
+            labels: components["schemas"]["TriageMessageLabel"][];
         };
         /** @description A receipt, a meeting, a task, travel, a contact or a one-time code in a message. Its values are text of the mail. */
         TriageFinding: {
@@ -6379,6 +6461,71 @@ export interface components {
             error: string;
             /** Format: date-time */
             processed_at: string;
+        };
+        TriageLabelName: string;
+        /** @enum {string} */
+        TriageLabelState: "applied" | "proposed" | "confirmed" | "rejected";
+        /** @description A label of a message. On mail of people it is proposed until it is confirmed. */
+        TriageMessageLabel: {
+            label: components["schemas"]["TriageLabelName"];
+            state: components["schemas"]["TriageLabelState"];
+            score: number;
+            /** @description Words of the definition, and `examples`. */
+            because: string[];
+        };
+        /** @description A label that the owner of an account describes, with the number of messages in each state. */
+        TriageLabel: {
+            name: components["schemas"]["TriageLabelName"];
+            description: string;
+            words: string[];
+            set_by: string;
+            /** Format: date-time */
+            set_at: string;
+            /**
+             * Format: date-time
+             * @description When messages were last matched; null before that.
+             */
+            matched_at: string | null;
+            applied: number;
+            proposed: number;
+            confirmed: number;
+            rejected: number;
+        };
+        /** @description The definition of a label. It needs a description, words or messages for it. */
+        TriageLabelInput: {
+            description?: string;
+            /** @description Words and phrases; one of them is enough. */
+            words?: string[];
+            /** @description Messages that get the label. */
+            for?: components["schemas"]["UUID"][];
+            /** @description Messages that do not. */
+            against?: components["schemas"]["UUID"][];
+            /** @description Set a definition that was not tried. */
+            untried?: boolean;
+        };
+        /** @description A definition, tried on messages of the past. */
+        TriageLabelTrial: {
+            messages: number;
+            matched: number;
+            cohorts: {
+                cohort: string;
+                state: components["schemas"]["TriageLabelState"];
+                messages: number;
+                matched: number;
+            }[];
+            /** @description The newest matches, at most 20. */
+            items: {
+                message_id: components["schemas"]["UUID"];
+                /** Format: date-time */
+                received_at: string;
+                sender: string;
+                subject: string;
+                cohort: string;
+                label: components["schemas"]["TriageLabelName"];
+                state: components["schemas"]["TriageLabelState"];
+                score: number;
+                because: string[];
+            }[];
         };
         /** @description The reason of a decision. It has no text of the mail. */
         TriageReason: {
@@ -6842,6 +6989,15 @@ export interface components {
                 /** Format: date-time */
                 ended_at: string | null;
                 model: string;
+            }[];
+            labels: {
+                label: components["schemas"]["TriageLabelName"];
+                score: number;
+                because: string[];
+                holds: boolean | null;
+                decided_by: string | null;
+                /** Format: date-time */
+                labeled_at: string;
             }[];
         };
         /**
@@ -7383,6 +7539,7 @@ export interface components {
         tryLogID: components["schemas"]["UUID"];
         /** @description The name of the action. */
         tagAction: components["schemas"]["TriageActionName"];
+        mailLabel: components["schemas"]["TriageLabelName"];
     };
     requestBodies: {
         DecisionRequest: {
@@ -14192,6 +14349,8 @@ export interface operations {
                 expired?: "true";
                 /** @description Only those from this address, or from addresses of this domain. */
                 from?: string;
+                /** @description Only those with this label of their owner, except where it was rejected. */
+                label?: components["schemas"]["TriageLabelName"];
                 /** @description Those with this Message-ID, with or without angle brackets, at most 100; no other parameter goes with it. Senders choose it, so that there may be several. */
                 header_id?: string;
                 /** @description Only those that were received then or later. */
@@ -14523,6 +14682,197 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageLabels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The labels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageLabel"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    putTriageLabel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+                label: components["parameters"]["mailLabel"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "Mail from investors about fundraising",
+                 *       "words": [
+                 *         "term sheet"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TriageLabelInput"];
+            };
+        };
+        responses: {
+            /** @description The label. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageLabel"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    deleteTriageLabel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+                label: components["parameters"]["mailLabel"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    tryTriageLabel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+                label: components["parameters"]["mailLabel"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "Mail from investors about fundraising",
+                 *       "words": [
+                 *         "term sheet"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TriageLabelInput"];
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageLabelTrial"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    judgeTriageLabel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+                label: components["parameters"]["mailLabel"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "holds": true
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Whether the message gets the label. */
+                    holds: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description The label of the message. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageMessageLabel"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };
