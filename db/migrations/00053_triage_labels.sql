@@ -69,7 +69,7 @@ CREATE TRIGGER triage_decisions_labels AFTER INSERT ON triage_decisions REFERENC
 -- triage_label_state returns the state of a label on a message of a cohort. On mail
 -- of people it is proposed until the owner confirms it.
 CREATE FUNCTION triage_label_state(holds boolean, cohort text) RETURNS text
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, countersign_data, pg_temp
 AS $$
     SELECT CASE WHEN holds THEN 'confirmed' WHEN NOT holds THEN 'rejected'
         WHEN cohort IN ('newsletters', 'social', 'transactional') THEN 'applied' ELSE 'proposed' END
