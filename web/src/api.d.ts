@@ -6019,7 +6019,7 @@ export interface components {
             prompt?: string;
             /** @description Arguments: texts, numbers, booleans, and lists and objects of these, without null. They win over what the message has. */
             default_args?: {
-                [key: string]: string | number | boolean | unknown[] | Record<string, unknown>;
+                [key: string]: unknown;
             };
         };
         /** @description The texts that a language model writes about the account's mail, and their style. It needs a triage process with a model for texts. */
