@@ -20,7 +20,7 @@ const (
 
 // Message is a message of Slack.
 type Message struct {
-	// Text is what a notification shows.
+	// Text is the text of a notification.
 	Text   string  `json:"text"`
 	Blocks []Block `json:"blocks"`
 }

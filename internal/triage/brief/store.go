@@ -109,7 +109,7 @@ func readMail(ctx context.Context, tx pgx.Tx, about About, b *wire.TriageBrief) 
 	return err
 }
 
-// movedOf names what became of messages, in a fixed order.
+// movedOf names the moves of messages, in a fixed order.
 func movedOf(rows []dbsqlc.TriageBriefMovedRow) []wire.TriageBriefCount {
 	names := []struct {
 		name string

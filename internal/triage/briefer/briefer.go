@@ -67,7 +67,7 @@ func (b *Briefer) Round(ctx context.Context) error {
 	return err
 }
 
-// make makes what is due for an account, unless another process does.
+// make makes the due messages of an account, unless another process does.
 func (b *Briefer) make(ctx context.Context, tx pgx.Tx, a account.Account) error {
 	now, ok, err := lock(ctx, tx, a)
 	if err != nil || !ok {

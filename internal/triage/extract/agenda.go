@@ -51,7 +51,7 @@ func (f *finder) meeting() {
 	}
 }
 
-// tasks adds what the sender asks for by a day, a sentence each.
+// tasks adds the requests of the sender with a day, a sentence each.
 func (f *finder) tasks() {
 	if f.bulk() || !f.contains(dueWords) {
 		return

@@ -1,4 +1,4 @@
-// Package extract finds what stands in a mail: receipts, meetings, tasks, one-time
+// Package extract finds facts in a mail: receipts, meetings, tasks, one-time
 // codes, travel and contacts. It is pure and uses no model. What it finds is text
 // that a sender chose: it is shown to the owner, and decides nothing.
 package extract
@@ -94,7 +94,7 @@ type line struct {
 	at   int
 }
 
-// finder is a mail and what was found in it.
+// finder is a mail and its findings.
 type finder struct {
 	m     *message.Message
 	lines []line
