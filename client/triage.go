@@ -190,7 +190,7 @@ func (c *Client) TriageBrief(ctx context.Context, account string, f TriageBriefF
 	return read[wire.TriageBrief](ctx, c, triageAccountPath(account)+"/brief", given("kind", f.Kind, "since", moment(f.Since), "mail", mail))
 }
 
-// TriageFollowUps lists what is owed in the threads of an account, by due date. With
+// TriageFollowUps lists the follow-ups of an account, by due date. With
 // closed it includes follow-ups that a person closed or put off.
 func (c *Client) TriageFollowUps(ctx context.Context, account string, closed bool) ([]wire.TriageFollowUp, error) {
 	also := ""

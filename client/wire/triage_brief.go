@@ -31,12 +31,12 @@ type TriageBrief struct {
 	Attention TriageBriefList[TriageBriefMessage] `json:"attention"`
 	// Calendar is the day's calendar, or null for an account without one.
 	Calendar *TriageBriefCalendar `json:"calendar"`
-	// Owed is what the owner owes others, Awaited what others owe the owner.
+	// Owed lists follow-ups of the owner, Awaited those of others.
 	Owed    TriageBriefList[TriageFollowUp] `json:"owed"`
 	Awaited TriageBriefList[TriageFollowUp] `json:"awaited"`
-	// Found is what stands in the mail, such as receipts and codes.
+	// Found lists facts in the mail, such as receipts and codes.
 	Found TriageBriefList[TriageBriefItem] `json:"found"`
-	// Moved counts the messages that left the inbox, by what became of them.
+	// Moved counts the messages that left the inbox, by their fate.
 	Moved []TriageBriefCount `json:"moved"`
 }
 
@@ -99,7 +99,7 @@ type TriageFollowUp struct {
 	MessageID uuid.UUID `json:"message_id"`
 	ThreadID  uuid.UUID `json:"thread_id"`
 	Account   string    `json:"account"`
-	// OwedBy is me for what the owner owes, and them for what is owed to the owner.
+	// OwedBy is me for a follow-up of the owner, and them for one of others.
 	OwedBy string `json:"owed_by"`
 	// Because is the speech act of the message (request, propose, meet, commit), or
 	// question for a question of the owner.

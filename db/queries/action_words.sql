@@ -53,7 +53,7 @@ ON CONFLICT ON CONSTRAINT action_words_pkey
 DO UPDATE SET words = excluded.words, people = w.people || excluded.people;
 
 -- name: ActionWordsSource :many
--- What actions are found by. FOR KEY SHARE: they stay until their words are stored.
+-- The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
 -- SKIP LOCKED: those that are being deleted are skipped.
 SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
     coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name

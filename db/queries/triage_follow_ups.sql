@@ -1,5 +1,5 @@
 -- name: TriageFollowUpList :many
--- What is owed in the threads of an account, oldest first: per thread and side the
+-- The follow-ups of an account, oldest first: per thread and side the
 -- newest message that asks or promises something, unless somebody of that side has
 -- written in the thread since, or a person closed it or put it off.
 WITH asked AS MATERIALIZED (

@@ -67,7 +67,7 @@ WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.name = h.nam
 RETURNING l.name, l.definition, h.fresh::boolean AS fresh;
 
 -- name: TriageLabelJudge :many
--- Stores what an owner decided about a message and a label of its account.
+-- Stores an owner's decision about a message and a label of its account.
 INSERT INTO triage_labeled AS b (tenant_id, message_id, label, account_id, score, holds, decided_by)
 SELECT d.tenant_id, d.message_id, l.name, d.account_id, 1, @holds::boolean, @decided_by
 FROM triage_decisions d
@@ -78,7 +78,7 @@ DO UPDATE SET holds = excluded.holds, decided_by = excluded.decided_by, labeled_
 RETURNING b.message_id;
 
 -- name: TriageLabelMatch :exec
--- Stores matches; what an owner decided stays.
+-- Stores matches; decisions of an owner stay.
 INSERT INTO triage_labeled AS b (tenant_id, message_id, label, account_id, score, because)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, r ->> 'label', @account_id, (r ->> 'score')::double precision, ARRAY(SELECT jsonb_array_elements_text(r -> 'because'))
 FROM jsonb_array_elements(@matches::jsonb) r
@@ -103,7 +103,7 @@ ON CONFLICT ON CONSTRAINT triage_labels_pkey
 DO UPDATE SET definition = excluded.definition, set_by = excluded.set_by, set_at = now(), matched_at = NULL;
 
 -- name: TriageLabelReset :exec
--- Deletes the matches of a label. What its owner decided stays.
+-- Deletes the matches of a label. Decisions of its owner stay.
 DELETE FROM triage_labeled b
 WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.label = @label AND b.holds IS NULL;
 

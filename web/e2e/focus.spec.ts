@@ -1,4 +1,4 @@
-// Where the focus is after every act, how far it is to a decision by Tab alone, and what a screen reader reads out.
+// The focus after every act, the way to a decision by Tab alone, and the messages of a screen reader.
 import type { Page } from '@playwright/test'
 import { api, expect, login, url } from './fixture'
 import { listen } from './live'

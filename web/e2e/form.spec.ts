@@ -1,4 +1,4 @@
-// The form of a decision: what is read first, lists as tables, and variants, by pointer and by keyboard alone.
+// The form of a decision: its first screen, lists as tables, and variants, by pointer and by keyboard alone.
 import type { Page } from '@playwright/test'
 import { type JsonObject, parse, stringify } from '../src/lib/json'
 import { expect, propose, tabTo, test, url } from './fixture'

@@ -1,4 +1,4 @@
-// The trees that assistive technology gets of the views, and what it reads out, held by golden files. To write them
+// The accessibility trees of the views and the messages of their live regions, held by golden files. To write them
 // again: GOLDEN=update npx playwright test golden
 import type { Page } from '@playwright/test'
 import { test } from './alone'

@@ -1,4 +1,4 @@
-// Golden files: the accessibility tree of a view, as Chromium builds it, and what its live regions say.
+// Golden files: the accessibility tree of a view, as Chromium builds it, and the messages of its live regions.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from '@playwright/test'
 import { expect } from './fixture'
@@ -6,7 +6,7 @@ import { expect } from './fixture'
 // GOLDEN=update writes the files again.
 const update = process.env.GOLDEN === 'update'
 
-// plain replaces what differs from run to run: ids, times, lengths of time, addresses and processes.
+// plain replaces the parts that differ from run to run: ids, times, lengths of time, addresses and processes.
 const plain = (text: string) =>
   text
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'ID')
@@ -36,5 +36,5 @@ export async function tree(page: Page, name: string, of = 'main') {
   compare(`${name}.yml`, await page.locator(of).last().ariaSnapshot())
 }
 
-// messages compares what was read out, in order, with its golden file.
+// messages compares the messages of live regions, in order, with their golden file.
 export const messages = (name: string, said: readonly string[]) => compare(`${name}.txt`, said.join('\n'))

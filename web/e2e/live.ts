@@ -31,6 +31,6 @@ export async function listen(page: Page): Promise<() => Promise<string[]>> {
       }).observe(document, { childList: true, subtree: true, characterData: true })
     start()
   })
-  // What was read out since the last call.
+  // The messages since the last call.
   return () => page.evaluate(() => (window as unknown as { said: string[] }).said.splice(0))
 }

@@ -2733,7 +2733,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what is owed in the threads of an account
+         * List the follow-ups of an account
          * @description At most 500 follow-ups of the last 90 days, by due date. One ends when the side that owes writes in the thread, when its message is
          *     archived, if the settings of the briefs have `archiving_closes`, or when a person closes it. A token that is for some tools
          *     cannot use this.
@@ -5903,22 +5903,22 @@ export interface components {
             };
             /** @description The calendar of the day; null for an account without one. */
             calendar: null | components["schemas"]["TriageBriefCalendar"];
-            /** @description What the owner owes. */
+            /** @description Follow-ups of the owner. */
             owed: {
                 total: number;
                 items: components["schemas"]["TriageFollowUp"][];
             };
-            /** @description What the owner waits for. */
+            /** @description Follow-ups of others. */
             awaited: {
                 total: number;
                 items: components["schemas"]["TriageFollowUp"][];
             };
-            /** @description What stands in the mail. */
+            /** @description Facts in the mail. */
             found: {
                 total: number;
                 items: components["schemas"]["TriageBriefItem"][];
             };
-            /** @description What left the inbox, as `archived`, `snoozed`, `junk`, `trashed` or `gone`. */
+            /** @description Messages that left the inbox, as `archived`, `snoozed`, `junk`, `trashed` or `gone`. */
             moved: components["schemas"]["TriageBriefCount"][];
         };
         TriageBriefCount: {
@@ -6017,7 +6017,7 @@ export interface components {
             tool: string;
             /** @description Added to the question for a language model. */
             prompt?: string;
-            /** @description Arguments: texts, numbers, booleans, and lists and objects of these, without null. They win over what the message has. */
+            /** @description Arguments: texts, numbers, booleans, and lists and objects of these, without null. They win over values of the message. */
             default_args?: {
                 [key: string]: unknown;
             };
@@ -14112,7 +14112,7 @@ export interface operations {
             query?: {
                 /** @description Left out, the kind that is next or was last due. */
                 kind?: "morning" | "evening";
-                /** @description What came in since. Left out, the end of the last brief that was sent, or 24 hours ago. */
+                /** @description The time since which mail counts. Left out, the end of the last brief that was sent, or 24 hours ago. */
                 since?: string;
                 /** @description Whether senders, subjects and parts of mail are shown, whatever the settings. */
                 mail?: "true";

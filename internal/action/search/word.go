@@ -1,6 +1,6 @@
 // Package search has the index of actions by their words: how texts are cut into
 // words, and how a worker fills the index from the events. The arguments are indexed
-// as viewers see them, so that nobody finds an action by what they may not read.
+// as viewers see them, so that nobody finds an action by a text that they may not read.
 //
 // It does not decide who may search, and does not show actions.
 package search

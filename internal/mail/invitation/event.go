@@ -27,7 +27,7 @@ type Event struct {
 const maxEvents = 20
 
 // Events returns the events and tasks of a calendar; none if it is not valid. A time
-// without a known zone is that of local. Unlike Read, it accepts what nobody answers.
+// without a known zone is that of local. Unlike Read, it accepts events that nobody answers.
 func Events(text string, local *time.Location) (all []Event) {
 	calendar, err := parse([]byte(text))
 	if err != nil {

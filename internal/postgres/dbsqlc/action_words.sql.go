@@ -232,7 +232,7 @@ type ActionWordsSourceRow struct {
 	ToolName     string
 }
 
-// What actions are found by. FOR KEY SHARE: they stay until their words are stored.
+// The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
 // SKIP LOCKED: those that are being deleted are skipped.
 func (q *Queries) ActionWordsSource(ctx context.Context, db DBTX, arg *ActionWordsSourceParams) ([]ActionWordsSourceRow, error) {
 	rows, err := db.Query(ctx, actionWordsSource, arg.TenantID, arg.ActionIds)

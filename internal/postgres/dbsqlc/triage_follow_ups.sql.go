@@ -72,7 +72,7 @@ type TriageFollowUpListRow struct {
 	LaterUntil   *time.Time
 }
 
-// What is owed in the threads of an account, oldest first: per thread and side the
+// The follow-ups of an account, oldest first: per thread and side the
 // newest message that asks or promises something, unless somebody of that side has
 // written in the thread since, or a person closed it or put it off.
 func (q *Queries) TriageFollowUpList(ctx context.Context, db DBTX, arg *TriageFollowUpListParams) ([]TriageFollowUpListRow, error) {

@@ -304,7 +304,7 @@ type TriageLabelJudgeParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Stores what an owner decided about a message and a label of its account.
+// Stores an owner's decision about a message and a label of its account.
 func (q *Queries) TriageLabelJudge(ctx context.Context, db DBTX, arg *TriageLabelJudgeParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageLabelJudge,
 		arg.Holds,
@@ -346,7 +346,7 @@ type TriageLabelMatchParams struct {
 	Matches   []byte
 }
 
-// Stores matches; what an owner decided stays.
+// Stores matches; decisions of an owner stay.
 func (q *Queries) TriageLabelMatch(ctx context.Context, db DBTX, arg *TriageLabelMatchParams) error {
 	_, err := db.Exec(ctx, triageLabelMatch, arg.TenantID, arg.AccountID, arg.Matches)
 	return err
@@ -454,7 +454,7 @@ type TriageLabelResetParams struct {
 	Label     string
 }
 
-// Deletes the matches of a label. What its owner decided stays.
+// Deletes the matches of a label. Decisions of its owner stay.
 func (q *Queries) TriageLabelReset(ctx context.Context, db DBTX, arg *TriageLabelResetParams) error {
 	_, err := db.Exec(ctx, triageLabelReset, arg.TenantID, arg.AccountID, arg.Label)
 	return err

@@ -1,5 +1,5 @@
 // Package extract finds facts in a mail: receipts, meetings, tasks, one-time
-// codes, travel and contacts. It is pure and uses no model. What it finds is text
+// codes, travel and contacts. It is pure and uses no model. The findings are text
 // that a sender chose: it is shown to the owner, and decides nothing.
 package extract
 

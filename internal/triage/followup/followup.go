@@ -1,7 +1,7 @@
-// Package followup finds what is owed in the threads of a mail account, in both
-// directions: from the speech acts of decisions, the owner's unanswered questions and
-// the dates in messages. Nothing of it is stored but what people closed or put off, so
-// that it cannot differ from the mail: one query over partial indexes finds it, and
+// Package followup finds the follow-ups in the threads of a mail account, of its
+// owner and of others: from the speech acts of decisions, the owner's unanswered questions and
+// the dates in messages. Only the follow-ups that people closed or put off are stored, so
+// that the rest cannot differ from the mail: one query over partial indexes finds it, and
 // dates are read from the text that it returns.
 package followup
 

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
-// TestDefaultArguments checks what default arguments may be, and that the arguments of a
+// TestDefaultArguments checks the kinds of default arguments, and that the arguments of a
 // call are the same.
 func TestDefaultArguments(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ function Typing({ field, id, editing, notes, bad }: ControlProps) {
       </>
     )
   if (field.kind === 'text' && !several && !text.includes('\n')) {
-    // An input would lose the line breaks of what is put in: the field becomes one of several lines.
+    // An input would lose the line breaks of pasted text: the field becomes one of several lines.
     const insert = (event: SyntheticEvent<HTMLInputElement>, data: DataTransfer) => {
       const put = data.getData('text/plain')
       if (!/[\r\n]/.test(put)) return

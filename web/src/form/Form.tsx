@@ -9,7 +9,7 @@ import { type Complaint, Complaints, type Editing, nameOf } from './editing'
 import { type Chosen, type Field, plan } from './plan'
 import { VariantChoice } from './VariantChoice'
 
-// The form comes with the advice on what is typed, when a person begins to edit.
+// The form comes with advice on the typed text, when a person begins to edit.
 export { advisor } from './advice'
 
 // Form shows the fields of a draft to change.

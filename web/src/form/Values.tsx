@@ -8,7 +8,7 @@ import { Line, Table } from './lists'
 import { type Field, face, fieldsOf, leaves } from './plan'
 import { type Folds, Long } from './text'
 
-// Loosening is what a grant leaves open: any argument, and members of objects, but nothing inside of lists.
+// Loosening is the part that a grant leaves open: any argument, and members of objects, but nothing inside of lists.
 export interface Loosening {
   loose: ReadonlySet<string>
   toggle: (pointer: string) => void
@@ -125,7 +125,7 @@ function Beside({ field, of }: { field: Field; of: Json | undefined }) {
   return text === undefined ? null : <span className="beside">{text}</span>
 }
 
-// Value shows a field without fields inside. What is empty says how it is empty.
+// Value shows a field without fields inside. An empty value is named: an empty text, list or object.
 function Value({ field, folds }: { field: Field; folds: Folds }) {
   const value = field.value
   if (value === '') return <span className="blank">empty text</span>

@@ -1,4 +1,4 @@
-// The choice between the variants of a union. What a person typed is converted, and nothing is lost without a warning.
+// The choice between the variants of a union. The typed value is converted, and nothing is lost without a warning.
 import { useState } from 'react'
 import { get } from '../lib/pointer'
 import { shown } from '../lib/text'

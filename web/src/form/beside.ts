@@ -1,4 +1,4 @@
-// What stands beside an exact value, in the zone that a person chose.
+// The reading of an exact value, in the zone that a person chose.
 import type { Json } from '../lib/json'
 import { usePreferences } from '../lib/preferences'
 import { useNow } from '../lib/time'

@@ -29,7 +29,7 @@ export function nameOf(field: Field): string {
   return title ? `${field.name} (${title})` : field.name
 }
 
-// titleOf returns what the schema calls a field, where that is more than its name.
+// titleOf returns the schema's title of a field, where that is more than its name.
 export function titleOf({ name, title }: Field): string | undefined {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
   return title && plain(title) !== plain(name) ? title : undefined
@@ -59,7 +59,7 @@ function means(field: Field, text: string): boolean {
   return 'value' in result && same(result.value, field.value)
 }
 
-// ComplaintSummary lists what the server refused, and takes the focus when it comes.
+// ComplaintSummary lists the refusals of the server, and takes the focus when it comes.
 export function ComplaintSummary({ title, complaints }: { title: string; complaints: readonly Complaint[] }) {
   const ref = useRef<HTMLDivElement>(null)
   useEffect(() => ref.current?.focus(), [complaints])

@@ -212,7 +212,7 @@ function longIn(shape: Shape, name: string): boolean {
   return longNames.test(name) || (typeof most === 'number' && most > 500)
 }
 
-// size counts the parts of a value, up to what a form shows. A line and a table are one part.
+// size counts the parts of a value, up to the bound of a form. A line and a table are one part.
 function size(value: Json, reading: boolean): number {
   if (value === null || typeof value !== 'object' || value instanceof Exact) return 1
   if (reading && (isLine(value) || columnsOf(value, []))) return 1

@@ -1,7 +1,7 @@
 // Lists as they are read: values in a line, objects as a table.
 import { Exact, isObject, type Json, keys, stringify } from '../lib/json'
 
-// Bounds of what is a line or a table. Anything else stays fields, or JSON text.
+// Bounds of a line and a table. Anything else stays fields, or JSON text.
 const longCell = 300
 const mostColumns = 40
 const mostRows = 5_000
@@ -49,7 +49,7 @@ function small(value: Json, left: number): number {
   return left - 1
 }
 
-// Bounds of what a table and a line show before somebody opens them.
+// Bounds of the parts of a table and a line that show before somebody opens them.
 export const firstRows = 20
 export const firstColumns = 6
 export const firstValues = 30

@@ -41,7 +41,7 @@ function reachable(element: HTMLElement, known: Map<Element, Ancestor>): boolean
     const { edge, clipsX, clipsY, scrolls } = ancestor
     if (clipsX && (box.left < edge.left - 1 || box.right > edge.right + 1)) return false
     if (clipsY && (box.top < edge.top - 1 || box.bottom > edge.bottom + 1)) return false
-    // What is around a dialog does not clip it.
+    // The elements around a dialog do not clip it.
     if (at instanceof HTMLDialogElement) break
     if (!scrolls) continue
     const left = box.left - edge.left + at.scrollLeft

@@ -1,4 +1,4 @@
-// Conversion of a value to another variant of a union: what can be kept is kept, and what cannot is named.
+// Conversion of a value to another variant of a union: it keeps all that the variant can hold, and names the rest.
 import { fromEntries, isObject, type Json, keys, numeral, parse, stringify } from '../lib/json'
 import { blank } from './blank'
 import { member, shapeOf, takes, typeOf, type Variant } from './schema'
@@ -7,7 +7,7 @@ export interface Converted {
   value: Json
   // open are the pointers into the value that a person still has to fill in.
   open: string[]
-  // lost names what the value no longer has.
+  // lost names the parts that the value no longer has.
   lost: string[]
 }
 

@@ -38,8 +38,8 @@ func Brief(c *request.Call) error {
 	})
 }
 
-// FollowUps handles GET /api/v1/triage/accounts/{name}/follow-ups. It lists what is
-// owed in the threads of an account.
+// FollowUps handles GET /api/v1/triage/accounts/{name}/follow-ups. It lists the
+// follow-ups of an account.
 func FollowUps(c *request.Call) error {
 	return request.AnswerItems(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageFollowUp, error) {
 		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))

@@ -1,4 +1,4 @@
-// The focus at the bar of a decision: controls there come and go with what a person does.
+// The focus at the bar of a decision: controls there come and go with the acts of a person.
 import { useEffect } from 'react'
 
 const bar = '.inbox-detail .bar'

@@ -193,7 +193,7 @@ export default function Inbox({ id }: { id?: string }) {
   )
 }
 
-// SkipToBar leads the keyboard past the list and the values to what a person can do.
+// SkipToBar leads the keyboard past the list and the values to the controls of a decision.
 function SkipToBar() {
   return (
     <button type="button" className="skip" onClick={toBar}>
