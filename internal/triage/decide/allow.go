@@ -98,7 +98,8 @@ func (s *state) candidates() []Action {
 	if g := groupOf(d.Cohort); g == groupBulk || g == groupTransactional {
 		all = append(all, Label)
 	}
-	if d.Bucket == Urgent {
+	// A message that stays only by a veto gets no flag: the veto adds nothing.
+	if d.Bucket == Urgent && !(s.clear && bool(Allow(s.header))) {
 		all = append(all, Flag)
 	}
 	if s.row.draft && d.Bucket.NeedsOwner() {

@@ -118,6 +118,24 @@ func TestRestrictionsOnlyLower(t *testing.T) {
 	}
 }
 
+// TestAVetoAddsNoFlag has urgent words in a newsletter that its header archives, with
+// and without an answer of its owner in the thread.
+func TestAVetoAddsNoFlag(t *testing.T) {
+	t.Parallel()
+	facts := newsletter()
+	facts.Sender = approvedSender()
+	facts.Signals.Named = true
+	facts.Prediction.Act, facts.Prediction.Priority, facts.Prediction.Attention = classify.Request, classify.Urgent, 1
+
+	archived := decide.Decide(facts)
+	facts.OwnerReplied = true
+	kept := decide.Decide(facts)
+
+	if archived.Bucket != decide.Archived || kept.Bucket != decide.Urgent || effort(kept, decide.Flag) != 0 {
+		t.Errorf("without an answer it is %s, with one %s, and wants %v; want archived, urgent, and no flag", archived.Bucket, kept.Bucket, kept.Wants)
+	}
+}
+
 func TestDecidesEveryCase(t *testing.T) {
 	t.Parallel()
 
