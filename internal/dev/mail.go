@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/fault"
+	mailfolder "github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -253,13 +254,24 @@ func (e *Environment) newTriageLogin(ctx context.Context, of tenant) (address st
 	return u.String(), nil
 }
 
-// deliver puts a mail into the inbox, as another program does.
-func (m *mailbox) deliver(name, raw string) error {
+// deliver puts a mail that arrived at a time into the inbox, as another program does.
+func (m *mailbox) deliver(name, raw string, at time.Time) error {
 	tmp := filepath.Join(m.dir, "tmp", name)
-	if err := os.WriteFile(tmp, []byte(raw), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(tmp, []byte(raw), 0o600), os.Chtimes(tmp, at, at)); err != nil {
 		return err
 	}
 	return os.Rename(tmp, filepath.Join(m.dir, "new", name))
+}
+
+// nameTag gives the keyword of an action the first letter of the mailbox, before any
+// program assigns it.
+func (m *mailbox) nameTag(action string) error {
+	return os.WriteFile(filepath.Join(m.dir, "dovecot-keywords"), []byte("0 "+mailfolder.ActionTag+action+"\n"), 0o600)
+}
+
+// tag sets the keyword of nameTag on a new mail, as its owner does in a mail program.
+func (m *mailbox) tag(name string) error {
+	return os.Rename(filepath.Join(m.dir, "new", name), filepath.Join(m.dir, "cur", name+":2,a"))
 }
 
 // contains reports whether a folder has a mail of the given Message-ID.

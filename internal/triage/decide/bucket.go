@@ -101,7 +101,7 @@ func (s *state) fromPriority() {
 		s.put(Actionable, "priority", "its words need a response")
 	case s.attention() >= waitsFrom && !alike && priority != classify.Promotional && !now.NeedsOwner():
 		s.put(Actionable, "priority", "its words ask for attention")
-	case priority == classify.Promotional && now.NeedsOwner():
+	case priority == classify.Promotional && now.NeedsOwner() && !(p.NeedsAttention && isIntraOrg(s.facts) && aligned(s.facts)):
 		s.put(Informational, "priority", "its words promote something")
 	case priority == classify.Promotional && s.row.sold && !p.NeedsAttention:
 		s.put(Archived, "priority", "its words promote something, in a cohort whose promotions are archived")

@@ -479,3 +479,32 @@ func TestCutsChooseTheBucket(t *testing.T) {
 		}
 	}
 }
+
+// TestAColleaguesOfferIsNoAdvertisement checks that words that promote something take a
+// message of the owner's organisation out of what waits only if it asks for nothing, or
+// if nothing proves where it is from.
+func TestAColleaguesOfferIsNoAdvertisement(t *testing.T) {
+	t.Parallel()
+	colleague := decide.Facts{
+		Headers: decide.Headers{From: []string{"sven@example.org"}, To: []string{"owner@example.org"}}, Folder: mailbox.UseInbox,
+		Authentication: signal.Authentication{DMARC: signal.AuthPass, Aligned: true},
+		Prediction: classify.Prediction{
+			Act: classify.Request, ActConfidence: .9, Category: classify.Primary, CategoryConfidence: .9, Priority: classify.Promotional, Attention: .9, NeedsAttention: true,
+		},
+		Settings: decide.Settings{Addresses: []string{"owner@example.org"}, Domains: []string{"example.org"}},
+	}
+	for name, test := range map[string]struct {
+		change func(*decide.Facts)
+		want   decide.Bucket
+	}{
+		"a colleague":         {func(*decide.Facts) {}, decide.Actionable},
+		"an unproven sender":  {func(f *decide.Facts) { f.Authentication = signal.Authentication{} }, decide.Informational},
+		"asks for nothing":    {func(f *decide.Facts) { f.Prediction.NeedsAttention = false }, decide.Informational},
+		"from somewhere else": {func(f *decide.Facts) { f.Headers.From = []string{"sven@shop.example"} }, decide.Informational},
+	} {
+		f := colleague
+		if test.change(&f); decide.Decide(f).Bucket != test.want {
+			t.Errorf("%s: the bucket is %s, want %s", name, decide.Decide(f).Bucket, test.want)
+		}
+	}
+}
