@@ -32,10 +32,11 @@ type TriageBrief struct {
 	// Calendar is the day's calendar, or null for an account without one.
 	Calendar *TriageBriefCalendar `json:"calendar"`
 	// Owed lists follow-ups of the owner, Awaited those of others.
-	Owed    TriageBriefList[TriageFollowUp] `json:"owed"`
-	Awaited TriageBriefList[TriageFollowUp] `json:"awaited"`
-	// Found lists facts in the mail, such as receipts and codes.
-	Found TriageBriefList[TriageBriefItem] `json:"found"`
+	Owed    TriageBriefFollowUps `json:"owed"`
+	Awaited TriageBriefFollowUps `json:"awaited"`
+	// Found lists facts in the mail: receipts, meetings, tasks and travel. Without mail
+	// they are counted alone.
+	Found TriageBriefFound `json:"found"`
 	// Moved counts the messages that left the inbox, by their fate.
 	Moved []TriageBriefCount `json:"moved"`
 }
@@ -46,7 +47,23 @@ type TriageBriefList[T any] struct {
 	Items []T `json:"items"`
 }
 
-// TriageBriefCount is a number of messages.
+// TriageBriefFollowUps is the beginning of a list of follow-ups.
+type TriageBriefFollowUps struct {
+	Total int              `json:"total"`
+	Items []TriageFollowUp `json:"items"`
+	// Overdue counts the follow-ups of the whole list whose due date is over.
+	Overdue int `json:"overdue"`
+}
+
+// TriageBriefFound is the beginning of a list of facts.
+type TriageBriefFound struct {
+	Total int               `json:"total"`
+	Items []TriageBriefItem `json:"items"`
+	// Kinds counts the facts of the whole list by their kind.
+	Kinds []TriageBriefCount `json:"kinds"`
+}
+
+// TriageBriefCount is a number of messages or facts.
 type TriageBriefCount struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
@@ -63,15 +80,15 @@ type TriageBriefMessage struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// TriageBriefItem is something that stands in a message: a receipt, a meeting, a task, a
-// trip, a code.
+// TriageBriefItem is a fact in a message: a receipt, a meeting, a task or a journey.
 type TriageBriefItem struct {
 	// Kind is the kind of it, such as receipt.
 	Kind string `json:"kind"`
-	// Text is one line about it, made of spans of the message.
+	// Text is one line of parts of the message, without its sentences.
 	Text string `json:"text"`
-	// At is its date, or null.
-	At *time.Time `json:"at"`
+	// At is its date, or null. WholeDay reports whether it has no time of day.
+	At       *time.Time `json:"at"`
+	WholeDay bool       `json:"whole_day"`
 	// MessageID is the message that it stands in.
 	MessageID uuid.UUID `json:"message_id"`
 }

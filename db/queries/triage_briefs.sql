@@ -37,6 +37,45 @@ LEFT JOIN LATERAL (
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.left_at > @since::timestamptz AND m.left_at <= @until::timestamptz AND NOT m.outgoing
 GROUP BY 1;
 
+-- name: TriageBriefFound :many
+-- The first findings of each kind for a brief, with their number: in mail of a time, or,
+-- for meetings, tasks and travel, with a start up to a horizon. Those that are over,
+-- were replaced or cancelled by a later message of the same sender, or are in a message
+-- flagged as phishing are left out.
+WITH candidates AS MATERIALIZED (
+    SELECT f.message_id, f.finding_no
+    FROM triage_messages m
+    JOIN triage_findings f ON f.tenant_id = m.tenant_id AND f.message_id = m.message_id
+    WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.received_at > @since::timestamptz AND m.received_at <= @until::timestamptz AND f.kind <> 'contact'
+        AND (f.kind = 'receipt' OR f.starts_at IS NULL OR coalesce(f.ends_at, f.starts_at + interval '1 day') > @until::timestamptz)
+    UNION
+    SELECT f.message_id, f.finding_no
+    FROM triage_findings f
+    WHERE f.tenant_id = @tenant_id AND f.account_id = @account_id AND f.kind IN ('meeting', 'task', 'travel')
+        AND f.starts_at > @earliest::timestamptz AND f.starts_at < @horizon::timestamptz AND coalesce(f.ends_at, f.starts_at + interval '1 day') > @until::timestamptz
+), ranked AS (
+    SELECT f.message_id, f.finding_no, count(1) OVER (PARTITION BY f.kind) AS total,
+        rank() OVER (PARTITION BY f.kind ORDER BY f.starts_at, m.received_at, f.message_id, f.finding_no) AS place
+    FROM candidates n
+    JOIN triage_findings f ON f.tenant_id = @tenant_id AND f.message_id = n.message_id AND f.finding_no = n.finding_no
+    JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+    LEFT JOIN triage_decisions d ON d.tenant_id = f.tenant_id AND d.message_id = f.message_id
+    WHERE NOT f.cancels AND m.received_at <= @until::timestamptz AND NOT m.outgoing AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+        AND (f.key = '' OR NOT EXISTS (
+            SELECT FROM triage_findings c
+            JOIN triage_messages o ON o.tenant_id = c.tenant_id AND o.message_id = c.message_id
+            WHERE c.tenant_id = f.tenant_id AND c.account_id = f.account_id AND c.key = f.key AND c.message_id <> f.message_id
+                AND o.sender = m.sender AND o.sender <> '' AND o.received_at <= @until::timestamptz
+                AND (c.sequence, o.received_at, c.message_id) > (f.sequence, m.received_at, f.message_id)
+        ))
+)
+SELECT f.kind, f.starts_at, f.fields, f.message_id, m.sender, m.sender_name, m.subject, r.total
+FROM ranked r
+JOIN triage_findings f ON f.tenant_id = @tenant_id AND f.message_id = r.message_id AND f.finding_no = r.finding_no
+JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+WHERE r.place <= @most::bigint
+ORDER BY f.kind, r.place;
+
 -- name: TriageZone :one
 -- The time zone of a tenant.
 SELECT t.timezone FROM tenants t WHERE t.tenant_id = @tenant_id;

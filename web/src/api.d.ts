@@ -5906,16 +5906,22 @@ export interface components {
             /** @description Follow-ups of the owner. */
             owed: {
                 total: number;
+                /** @description The follow-ups of the whole list whose due date is over. */
+                overdue: number;
                 items: components["schemas"]["TriageFollowUp"][];
             };
             /** @description Follow-ups of others. */
             awaited: {
                 total: number;
+                /** @description The follow-ups of the whole list whose due date is over. */
+                overdue: number;
                 items: components["schemas"]["TriageFollowUp"][];
             };
-            /** @description Facts in the mail. */
+            /** @description Receipts, meetings, tasks and travel in the mail of the time, and those up to the end of the next day. */
             found: {
                 total: number;
+                /** @description The facts of the whole list by kind. */
+                kinds: components["schemas"]["TriageBriefCount"][];
                 items: components["schemas"]["TriageBriefItem"][];
             };
             /** @description Messages that left the inbox, as `archived`, `snoozed`, `junk`, `trashed` or `gone`. */
@@ -5935,13 +5941,14 @@ export interface components {
             /** Format: date-time */
             received_at: string;
         };
-        /** @description Something that stands in a message. */
+        /** @description A fact in a message. */
         TriageBriefItem: {
             kind: string;
             /** @description One line of parts of the message. */
             text: string;
             /** Format: date-time */
             at: string | null;
+            whole_day: boolean;
             message_id: components["schemas"]["UUID"];
         };
         TriageBriefCalendar: {

@@ -228,6 +228,104 @@ func (q *Queries) TriageBriefErase(ctx context.Context, db DBTX, arg *TriageBrie
 	return err
 }
 
+const triageBriefFound = `-- name: TriageBriefFound :many
+WITH candidates AS MATERIALIZED (
+    SELECT f.message_id, f.finding_no
+    FROM triage_messages m
+    JOIN triage_findings f ON f.tenant_id = m.tenant_id AND f.message_id = m.message_id
+    WHERE m.tenant_id = $1 AND m.account_id = $3 AND m.received_at > $4::timestamptz AND m.received_at <= $5::timestamptz AND f.kind <> 'contact'
+        AND (f.kind = 'receipt' OR f.starts_at IS NULL OR coalesce(f.ends_at, f.starts_at + interval '1 day') > $5::timestamptz)
+    UNION
+    SELECT f.message_id, f.finding_no
+    FROM triage_findings f
+    WHERE f.tenant_id = $1 AND f.account_id = $3 AND f.kind IN ('meeting', 'task', 'travel')
+        AND f.starts_at > $6::timestamptz AND f.starts_at < $7::timestamptz AND coalesce(f.ends_at, f.starts_at + interval '1 day') > $5::timestamptz
+), ranked AS (
+    SELECT f.message_id, f.finding_no, count(1) OVER (PARTITION BY f.kind) AS total,
+        rank() OVER (PARTITION BY f.kind ORDER BY f.starts_at, m.received_at, f.message_id, f.finding_no) AS place
+    FROM candidates n
+    JOIN triage_findings f ON f.tenant_id = $1 AND f.message_id = n.message_id AND f.finding_no = n.finding_no
+    JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+    LEFT JOIN triage_decisions d ON d.tenant_id = f.tenant_id AND d.message_id = f.message_id
+    WHERE NOT f.cancels AND m.received_at <= $5::timestamptz AND NOT m.outgoing AND NOT coalesce((d.signals ->> 'phishing')::boolean, false)
+        AND (f.key = '' OR NOT EXISTS (
+            SELECT FROM triage_findings c
+            JOIN triage_messages o ON o.tenant_id = c.tenant_id AND o.message_id = c.message_id
+            WHERE c.tenant_id = f.tenant_id AND c.account_id = f.account_id AND c.key = f.key AND c.message_id <> f.message_id
+                AND o.sender = m.sender AND o.sender <> '' AND o.received_at <= $5::timestamptz
+                AND (c.sequence, o.received_at, c.message_id) > (f.sequence, m.received_at, f.message_id)
+        ))
+)
+SELECT f.kind, f.starts_at, f.fields, f.message_id, m.sender, m.sender_name, m.subject, r.total
+FROM ranked r
+JOIN triage_findings f ON f.tenant_id = $1 AND f.message_id = r.message_id AND f.finding_no = r.finding_no
+JOIN triage_messages m ON m.tenant_id = f.tenant_id AND m.message_id = f.message_id
+WHERE r.place <= $2::bigint
+ORDER BY f.kind, r.place
+`
+
+type TriageBriefFoundParams struct {
+	TenantID  envelope.TenantID
+	Most      int64
+	AccountID uuid.UUID
+	Since     time.Time
+	Until     time.Time
+	Earliest  time.Time
+	Horizon   time.Time
+}
+
+type TriageBriefFoundRow struct {
+	Kind       string
+	StartsAt   *time.Time
+	Fields     []byte
+	MessageID  uuid.UUID
+	Sender     string
+	SenderName string
+	Subject    string
+	Total      int64
+}
+
+// The first findings of each kind for a brief, with their number: in mail of a time, or,
+// for meetings, tasks and travel, with a start up to a horizon. Those that are over,
+// were replaced or cancelled by a later message of the same sender, or are in a message
+// flagged as phishing are left out.
+func (q *Queries) TriageBriefFound(ctx context.Context, db DBTX, arg *TriageBriefFoundParams) ([]TriageBriefFoundRow, error) {
+	rows, err := db.Query(ctx, triageBriefFound,
+		arg.TenantID,
+		arg.Most,
+		arg.AccountID,
+		arg.Since,
+		arg.Until,
+		arg.Earliest,
+		arg.Horizon,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageBriefFoundRow{}
+	for rows.Next() {
+		var i TriageBriefFoundRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.StartsAt,
+			&i.Fields,
+			&i.MessageID,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+			&i.Total,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageBriefInsert = `-- name: TriageBriefInsert :many
 INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
 SELECT $1, r ->> 'external_id', $2, $3, r ->> 'channel', $4, $5, r -> 'envelope'

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/triage/extract"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
@@ -52,7 +53,7 @@ func sections(b wire.TriageBrief) []section {
 	if b.Calendar != nil {
 		all = append(all, calendar(*b.Calendar, zone))
 	}
-	all = append(all, followUps("You owe", b.Owed, b.ShowsMail, b.Until, zone), followUps("You wait for", b.Awaited, b.ShowsMail, b.Until, zone), found(b.Found, zone))
+	all = append(all, followUps("You owe", b.Owed, b.ShowsMail, b.Until, zone), followUps("You wait for", b.Awaited, b.ShowsMail, b.Until, zone), found(b.Found, b.ShowsMail, zone))
 	moved := section{title: "Left the inbox"}
 	for _, c := range b.Moved {
 		moved.lines = append(moved.lines, line{c.Name, fmt.Sprint(c.Count)})
@@ -114,18 +115,12 @@ func calendar(c wire.TriageBriefCalendar, zone *time.Location) section {
 	return s
 }
 
-func followUps(title string, list wire.TriageBriefList[wire.TriageFollowUp], showsMail bool, now time.Time, zone *time.Location) section {
+func followUps(title string, list wire.TriageBriefFollowUps, showsMail bool, now time.Time, zone *time.Location) section {
 	s := section{title: title, more: list.Total - len(list.Items)}
 	if !showsMail && list.Total > 0 {
-		overdue := 0
-		for _, f := range list.Items {
-			if f.Due != nil && f.Due.Before(now) {
-				overdue++
-			}
-		}
 		s.title, s.more, s.note = fmt.Sprintf("%s: %d", title, list.Total), 0, counted(list.Total, "answer")+"."
-		if overdue > 0 {
-			s.note = fmt.Sprintf("%s, %d overdue.", counted(list.Total, "answer"), overdue)
+		if list.Overdue > 0 {
+			s.note = fmt.Sprintf("%s, %d overdue.", counted(list.Total, "answer"), list.Overdue)
 		}
 		return s
 	}
@@ -137,7 +132,7 @@ func followUps(title string, list wire.TriageBriefList[wire.TriageFollowUp], sho
 			if !f.WholeDay {
 				mark += f.Due.In(zone).Format(" " + clock)
 			}
-			if f.Due.Before(now) {
+			if overdue(f, now) {
 				mark = "overdue, " + mark
 			}
 			text += " (“" + f.DueText + "”)"
@@ -147,12 +142,26 @@ func followUps(title string, list wire.TriageBriefList[wire.TriageFollowUp], sho
 	return s
 }
 
-func found(list wire.TriageBriefList[wire.TriageBriefItem], zone *time.Location) section {
+// overdue reports whether the due date of a follow-up is over.
+func overdue(f wire.TriageFollowUp, now time.Time) bool { return f.Due != nil && f.Due.Before(now) }
+
+func found(list wire.TriageBriefFound, showsMail bool, zone *time.Location) section {
 	s := section{title: "In the mail", more: list.Total - len(list.Items)}
+	if !showsMail {
+		s.more = 0
+		for _, c := range list.Kinds {
+			s.lines = append(s.lines, line{c.Name, fmt.Sprint(c.Count)})
+		}
+		return s
+	}
 	for _, it := range list.Items {
 		text := it.Text
-		if it.At != nil {
+		switch {
+		case it.At == nil:
+		case it.WholeDay || it.Kind == string(extract.Receipt):
 			text += ", " + it.At.In(zone).Format("2 January")
+		default:
+			text += ", " + it.At.In(zone).Format("2 January "+clock)
 		}
 		s.lines = append(s.lines, line{it.Kind, text})
 	}

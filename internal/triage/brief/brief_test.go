@@ -20,6 +20,10 @@ func list[T any](total int, items ...T) wire.TriageBriefList[T] {
 	return wire.TriageBriefList[T]{Total: total, Items: append([]T{}, items...)}
 }
 
+func owes(overdue int, of wire.TriageBriefList[wire.TriageFollowUp]) wire.TriageBriefFollowUps {
+	return wire.TriageBriefFollowUps{Total: of.Total, Items: of.Items, Overdue: overdue}
+}
+
 // example is a brief with text of a hostile mail.
 func example() wire.TriageBrief {
 	at := func(text string) time.Time {
@@ -40,12 +44,20 @@ func example() wire.TriageBrief {
 		Calendar: &wire.TriageBriefCalendar{Source: "home", Events: list(2,
 			wire.TriageBriefEvent{WholeDay: true, Start: at("2026-11-27T00:00:00Z"), End: at("2026-11-28T00:00:00Z"), Summary: "Anniversary"},
 			wire.TriageBriefEvent{Start: at("2026-11-27T08:00:00Z"), End: at("2026-11-27T08:30:00Z"), Summary: "Standup", Location: "Room 4"})},
-		Owed: list(2,
+		Owed: owes(1, list(2,
 			wire.TriageFollowUp{OwedBy: "me", With: "tom@example.org", WithName: "Tom", Subject: "Contract", Since: at("2026-11-20T10:00:00Z"), Due: new(at("2026-11-26T22:59:59Z")), DueText: "November 26", WholeDay: true},
-			wire.TriageFollowUp{OwedBy: "me", With: "una@example.org", Subject: "Slides", Since: at("2026-11-22T10:00:00Z"), Due: new(at("2026-11-30T13:00:00Z")), DueText: "30 Nov at 14:00"}),
-		Awaited: list(1, wire.TriageFollowUp{OwedBy: "them", With: "vic@example.org", WithName: "Vic", Subject: "Invoice", Since: at("2026-11-19T10:00:00Z")}),
-		Found:   list(1, wire.TriageBriefItem{Kind: "receipt", Text: "Bike Shop, 45.00 EUR", At: new(at("2026-11-26T12:00:00Z"))}),
-		Moved:   []wire.TriageBriefCount{{Name: "archived", Count: 6}, {Name: "junk", Count: 1}},
+			wire.TriageFollowUp{OwedBy: "me", With: "una@example.org", Subject: "Slides", Since: at("2026-11-22T10:00:00Z"), Due: new(at("2026-11-30T13:00:00Z")), DueText: "30 Nov at 14:00"})),
+		Awaited: owes(0, list(1, wire.TriageFollowUp{OwedBy: "them", With: "vic@example.org", WithName: "Vic", Subject: "Invoice", Since: at("2026-11-19T10:00:00Z")})),
+		Found: wire.TriageBriefFound{
+			Total: 14, Items: []wire.TriageBriefItem{
+				{Kind: "receipt", Text: "Bike Shop, 45.00 EUR", At: new(at("2026-11-26T12:00:00Z"))},
+				{Kind: "meeting", Text: "Call [me](https://evil.example) (Room 4)", At: new(at("2026-11-27T13:00:00Z"))},
+				{Kind: "task", Text: "Tom: Contract", At: new(at("2026-11-29T23:00:00Z")), WholeDay: true},
+				{Kind: "travel", Text: "flight LH123 from FRA to JFK"},
+			},
+			Kinds: []wire.TriageBriefCount{{Name: "meeting", Count: 1}, {Name: "receipt", Count: 11}, {Name: "task", Count: 1}, {Name: "travel", Count: 1}},
+		},
+		Moved: []wire.TriageBriefCount{{Name: "archived", Count: 6}, {Name: "junk", Count: 1}},
 	}
 }
 
@@ -100,7 +112,7 @@ func TestCountsHaveNoMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{brief.Text(b), brief.Markdown(b), string(slack)} {
-		for _, mail := range []string{"Mila", "mila", "site is down", "Tom", "tom@", "Contract", "November 26", "Bike"} {
+		for _, mail := range []string{"Mila", "mila", "site is down", "Tom", "tom@", "Contract", "November 26", "Bike", "LH123", "Room 4"} {
 			if strings.Contains(text, mail) {
 				t.Errorf("the brief has %q:\n%s", mail, text)
 			}

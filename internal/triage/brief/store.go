@@ -41,7 +41,7 @@ const undecided = "undecided"
 func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error) {
 	b := wire.TriageBrief{
 		Account: about.Name, Kind: string(about.Kind), Zone: about.Settings.Zone, Since: about.Since.UTC(), Until: about.Until.UTC(), ShowsMail: about.ShowMail,
-		Attention: of[wire.TriageBriefMessage](nil), Found: of[wire.TriageBriefItem](nil), Moved: []wire.TriageBriefCount{},
+		Attention: of[wire.TriageBriefMessage](nil), Moved: []wire.TriageBriefCount{},
 	}
 	if err := readMail(ctx, tx, about, &b); err != nil {
 		return b, err
@@ -58,10 +58,20 @@ func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error)
 	if err != nil {
 		return b, err
 	}
-	side := func(by string) wire.TriageBriefList[wire.TriageFollowUp] {
-		return of(slices.DeleteFunc(slices.Clone(owed), func(f wire.TriageFollowUp) bool { return f.OwedBy != by }))
+	side := func(by string) (list wire.TriageBriefFollowUps) {
+		all := slices.DeleteFunc(slices.Clone(owed), func(f wire.TriageFollowUp) bool { return f.OwedBy != by })
+		for _, f := range all {
+			if overdue(f, about.Until) {
+				list.Overdue++
+			}
+		}
+		list.Total, list.Items = len(all), of(all).Items
+		return list
 	}
 	b.Owed, b.Awaited = side(followup.Me), side(followup.Them)
+	if b.Found, err = readFound(ctx, tx, about); err != nil {
+		return b, err
+	}
 	if calendar := about.Settings.Calendar; calendar != "" {
 		b.Calendar = &wire.TriageBriefCalendar{Source: calendar, Problem: "calendars are not read yet", Events: of[wire.TriageBriefEvent](nil)}
 	}

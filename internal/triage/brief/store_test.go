@@ -197,6 +197,87 @@ func TestChangesOfFollowUpsAreChecked(t *testing.T) {
 	}
 }
 
+// read makes a brief of the last 24 hours.
+func (f *fixture) read(settings *brief.Settings) (b wire.TriageBrief) {
+	f.t.Helper()
+	f.in(func(tx pgx.Tx) error {
+		about, err := brief.Of(f.t.Context(), tx, f.tenant, f.account, settings, time.Time{}, f.now)
+		if err != nil {
+			return err
+		}
+		about.Name = "work"
+		b, err = brief.Read(f.t.Context(), tx, about)
+		return err
+	})
+	return b
+}
+
+// finding stores a finding in a message.
+func (f *fixture) finding(message uuid.UUID, kind, key string, sequence int, cancels bool, starts, ends, fields string) {
+	f.t.Helper()
+	f.exec(`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, key, sequence, cancels, starts_at, ends_at, fields)
+		SELECT $1, $2, 1 + count(1), $3, $4, $5, $6, $7, nullif($8, '')::timestamptz, nullif($9, '')::timestamptz, $10::jsonb FROM triage_findings WHERE tenant_id = $1 AND message_id = $2`,
+		message, f.account, kind, key, sequence, cancels, starts, ends, fields)
+}
+
+// TestFindings has findings of the time and of the next two days in briefs, without
+// those that are over, cancelled, moved or fraudulent, and without sentences of mail.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	field := func(name, value, part string) string {
+		return `{"name":"` + name + `","value":"` + value + `","part":"` + part + `"}`
+	}
+	event := func(title string) string { return "[" + field("summary", title, "icalendar") + "]" }
+	mail := func(ago time.Duration) uuid.UUID {
+		return f.message(uuid.New(), ago, "fyi", "informational", "Contract", "")
+	}
+	f.finding(mail(time.Hour), "receipt", "", 0, false, "2026-11-01T00:00:00Z", "", "["+field("merchant", "Bike Shop", "header")+","+field("amount", "45.00", "body")+","+field("currency", "EUR", "body")+","+field("date", "2026-11-01", "body")+"]")
+	f.finding(mail(30*time.Hour), "receipt", "", 0, false, "2026-11-27T00:00:00Z", "", "["+field("merchant", "Yesterday", "header")+"]")
+	f.finding(mail(time.Hour), "task", "", 0, false, "2026-12-03T23:00:00Z", "", "["+field("summary", "Please send SECRETBODY", "body")+","+field("due", "2026-12-04", "body")+"]")
+	f.finding(mail(time.Hour), "contact", "", 0, false, "", "", "["+field("name", "NOBODY", "body")+"]")
+	f.finding(mail(40*24*time.Hour), "travel", "", 0, false, "2026-11-28T09:00:00Z", "2026-11-28T11:00:00Z", "["+field("mode", "flight", "body")+","+field("number", "LH123", "body")+","+field("from", "FRA", "body")+","+field("to", "JFK", "body")+"]")
+	f.finding(mail(40*24*time.Hour), "travel", "", 0, false, "2026-11-30T09:00:00Z", "", "["+field("mode", "LATER", "body")+"]")
+	// Meetings: one today, one that is over, one moved to today, one moved away from
+	// today, and one that is cancelled.
+	f.finding(mail(50*time.Hour), "meeting", "a", 0, false, "2026-11-27T09:00:00Z", "2026-11-27T10:00:00Z", event("Standup"))
+	f.finding(mail(50*time.Hour), "meeting", "b", 0, false, "2026-11-27T06:00:00Z", "2026-11-27T07:00:00Z", event("OVER"))
+	f.finding(mail(50*time.Hour), "meeting", "c", 0, false, "2026-11-27T10:00:00Z", "2026-11-27T11:00:00Z", event("MOVED"))
+	f.finding(mail(49*time.Hour), "meeting", "c", 1, false, "2026-11-27T12:00:00Z", "2026-11-27T13:00:00Z", event("Review"))
+	f.finding(mail(50*time.Hour), "meeting", "d", 0, false, "2026-11-27T10:00:00Z", "2026-11-27T11:00:00Z", event("AWAY"))
+	f.finding(mail(49*time.Hour), "meeting", "d", 1, false, "2027-01-27T10:00:00Z", "2027-01-27T11:00:00Z", event("FAR"))
+	f.finding(mail(50*time.Hour), "meeting", "e", 0, false, "2026-11-27T10:00:00Z", "2026-11-27T11:00:00Z", event("DROPPED"))
+	f.finding(mail(49*time.Hour), "meeting", "e", 0, true, "2026-11-27T10:00:00Z", "2026-11-27T11:00:00Z", event("DROPPED"))
+	// Somebody else's cancellation cancels nothing, and a fraud shows nothing.
+	other := mail(48 * time.Hour)
+	f.finding(other, "meeting", "a", 9, true, "2026-11-27T09:00:00Z", "", event("EVE"))
+	f.exec("UPDATE triage_messages SET sender = 'eve@evil.example' WHERE tenant_id = $1 AND message_id = $2", other)
+	fraud := mail(time.Hour)
+	f.finding(fraud, "receipt", "", 0, false, "", "", "["+field("merchant", "FRAUD", "header")+"]")
+	f.exec(`UPDATE triage_decisions SET signals = '{"phishing": true}' WHERE tenant_id = $1 AND message_id = $2`, fraud)
+
+	b := f.read(&brief.Settings{Zone: "America/New_York", ShowMail: true})
+
+	var got []string
+	for _, it := range b.Found.Items {
+		got = append(got, it.Kind+" "+it.Text)
+	}
+	want := []string{"receipt Bike Shop, 45.00 EUR", "meeting Standup", "meeting Review", "travel flight LH123 from FRA to JFK", "task Tom: Contract"}
+	if !slices.Equal(got, want) || b.Found.Total != 5 {
+		t.Errorf("found %d = %q, want %q", b.Found.Total, got, want)
+	}
+	text := brief.Text(b)
+	for _, part := range []string{"Bike Shop, 45.00 EUR, 1 November\n", "Standup, 27 November 04:00\n", "Tom: Contract, 4 December\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	without := f.read(&brief.Settings{Zone: "America/New_York"})
+	if len(without.Found.Items) != 0 || without.Found.Total != 5 || len(without.Found.Kinds) != 4 || without.Found.Kinds[0] != (wire.TriageBriefCount{Name: "meeting", Count: 2}) {
+		t.Errorf("without mail: %+v", without.Found)
+	}
+}
+
 // TestRead makes a brief with and without mail.
 func TestRead(t *testing.T) {
 	t.Parallel()
@@ -213,19 +294,7 @@ func TestRead(t *testing.T) {
 	f.exec("INSERT INTO triage_folders (tenant_id, account_id, folder, use) VALUES ($1, $2, 'Archive', 'archive')", f.account)
 	f.exec("INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id) VALUES ($1, $2, 'Archive', '1', $3)", f.account, moved)
 
-	read := func(settings *brief.Settings) (b wire.TriageBrief) {
-		f.in(func(tx pgx.Tx) error {
-			about, err := brief.Of(t.Context(), tx, f.tenant, f.account, settings, time.Time{}, f.now)
-			if err != nil {
-				return err
-			}
-			about.Name = "work"
-			b, err = brief.Read(t.Context(), tx, about)
-			return err
-		})
-		return b
-	}
-	b := read(&brief.Settings{Zone: "Asia/Tokyo", ShowMail: true})
+	b := f.read(&brief.Settings{Zone: "Asia/Tokyo", ShowMail: true})
 	if b.Total != 15 || b.Attention.Total != 13 || len(b.Attention.Items) != 10 || b.Attention.Items[0].Subject != "the site is down" || b.Owed.Total != 12 || len(b.Owed.Items) != 10 {
 		t.Errorf("the brief has %d messages, attention %d/%d, owed %d/%d", b.Total, len(b.Attention.Items), b.Attention.Total, len(b.Owed.Items), b.Owed.Total)
 	}
@@ -236,10 +305,16 @@ func TestRead(t *testing.T) {
 	if sum != b.Total || b.Buckets[4].Name != "undecided" || len(b.Moved) != 1 || b.Moved[0] != (wire.TriageBriefCount{Name: "archived", Count: 1}) {
 		t.Errorf("buckets %+v of %d, moved %+v", b.Buckets, b.Total, b.Moved)
 	}
+	// All follow-ups that are overdue count, not the first ones alone.
+	f.now = f.now.AddDate(0, 0, 5)
+	if late := f.read(nil); late.Owed.Overdue != 12 || late.Awaited.Overdue != 0 || !strings.Contains(brief.Text(late), "12 answers wait, 12 overdue.") {
+		t.Errorf("%d overdue in\n%s", late.Owed.Overdue, brief.Text(late))
+	}
+	f.now = f.now.AddDate(0, 0, -5)
 	if b.Kind != "evening" || b.Zone != "Asia/Tokyo" {
 		t.Errorf("a brief at 17:00 in Tokyo is of the %s, in %s", b.Kind, b.Zone)
 	}
-	without := read(nil)
+	without := f.read(nil)
 	if without.Kind != "morning" || without.Zone != "UTC" || without.Attention.Total != 13 {
 		t.Errorf("a brief of a tenant in UTC is of the %s, in %s, with %d", without.Kind, without.Zone, without.Attention.Total)
 	}
