@@ -57,7 +57,11 @@ race: build postgres servers npm ## Run every test with the race detector
 	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
 
 .PHONY: check
-check: fmt vet staticcheck rules generated openapi compatible page test ## Run the checks of CI
+check: fmt ## Run the checks of CI
+	@# Downloads wait for the network, while Go compiles.
+	@$(MAKE) --no-print-directory npm web/node_modules/.package-lock.json postgres servers chromium & downloads=$$!; \
+	$(MAKE) --no-print-directory vet; vet=$$?; wait $$downloads && exit $$vet
+	@$(MAKE) --no-print-directory staticcheck rules generated openapi compatible page test
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -108,7 +112,7 @@ baseline: ## Store the API's document as the baseline of `make compatible`
 .PHONY: npm
 npm: ## Install MCP servers and clients from npm for the tests, if Node is installed
 	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/triage/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas $(MODELENGINE); do \
-		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
+		echo $$dir/testdata/npm; done | xargs -P 4 -I{} sh -c 'cd {} && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }'; \
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 
 .PHONY: web
