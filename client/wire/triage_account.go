@@ -112,6 +112,9 @@ type TriageRows struct {
 	SetAside    int64 `json:"set_aside"`
 	Folders     int64 `json:"folders"`
 	Runs        int64 `json:"runs"`
+	Tags        int64 `json:"tags"`
+	Tries       int64 `json:"tries"`
+	Labels      int64 `json:"labels"`
 }
 
 // TableRows is the number of rows of a table.
@@ -125,6 +128,7 @@ func (r TriageRows) Tables() []TableRows {
 	return []TableRows{
 		{"messages", r.Messages}, {"references", r.References}, {"locations", r.Locations}, {"decisions", r.Decisions}, {"corrections", r.Corrections},
 		{"proposals", r.Proposals}, {"texts", r.Texts}, {"senders", r.Senders}, {"set_aside", r.SetAside}, {"folders", r.Folders}, {"runs", r.Runs},
+		{"tags", r.Tags}, {"tries", r.Tries}, {"labels", r.Labels},
 	}
 }
 
@@ -142,5 +146,6 @@ func (r TriageRows) Plus(o TriageRows) TriageRows {
 		Messages: r.Messages + o.Messages, References: r.References + o.References, Locations: r.Locations + o.Locations, Decisions: r.Decisions + o.Decisions,
 		Corrections: r.Corrections + o.Corrections, Proposals: r.Proposals + o.Proposals, Texts: r.Texts + o.Texts, Senders: r.Senders + o.Senders,
 		SetAside: r.SetAside + o.SetAside, Folders: r.Folders + o.Folders, Runs: r.Runs + o.Runs,
+		Tags: r.Tags + o.Tags, Tries: r.Tries + o.Tries, Labels: r.Labels + o.Labels,
 	}
 }

@@ -88,6 +88,8 @@ WITH tries AS MATERIALIZED (
     SELECT t.external_id
     FROM triage_tags t
     WHERE t.tenant_id = @tenant_id AND t.external_id IS NOT NULL
+        -- An erased try has no arguments to repeat.
+        AND NOT EXISTS (SELECT FROM triage_proposals r WHERE r.tenant_id = t.tenant_id AND r.external_id = t.external_id AND r.fields = '[]')
     ORDER BY t.message_id, t.action
     FOR SHARE
 )

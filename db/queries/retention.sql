@@ -9,6 +9,9 @@ WHERE r.kind = @kind AND r.action = 'delete' AND r.tenant_id > @after::uuid
 ORDER BY r.tenant_id
 LIMIT @most::bigint;
 
+-- name: RetentionEraseTries :one
+SELECT erase_old_tries(@most::bigint)::bigint;
+
 -- name: RetentionList :many
 SELECT r.kind, r.days, r.action FROM retention r WHERE r.tenant_id = @tenant_id;
 

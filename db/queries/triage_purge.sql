@@ -18,6 +18,9 @@ SELECT
     (SELECT count(1) FROM triage_set_aside w WHERE w.tenant_id = @tenant_id AND w.account_id = @account_id)::bigint AS set_aside,
     (SELECT count(1) FROM triage_folders f WHERE f.tenant_id = @tenant_id AND f.account_id = @account_id)::bigint AS folders,
     (SELECT count(1) FROM triage_runs u WHERE u.tenant_id = @tenant_id AND u.account_id = @account_id)::bigint AS runs,
+    (SELECT count(1) FROM triage_tags g WHERE g.tenant_id = @tenant_id AND g.account_id = @account_id)::bigint AS tags,
+    (SELECT count(1) FROM triage_tag_log y WHERE y.tenant_id = @tenant_id AND y.account_id = @account_id)::bigint AS tries,
+    (SELECT count(1) FROM triage_labels b WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id)::bigint AS labels,
     o.open, o.actions, o.texts AS actions_with_text
 FROM (
     SELECT count(DISTINCT p.message_id) FILTER (WHERE a.approval_state = 'required' OR b.action_id IS NOT NULL OR q.proposal_id IS NOT NULL)::bigint AS open,
@@ -43,7 +46,8 @@ FOR NO KEY UPDATE OF a;
 
 -- name: TriagePurgeMessages :one
 -- Deletes a set of messages without open actions, and counts the rows that go with
--- them: every count sees the state before. The briefs of the account go first.
+-- them: every count sees the state before. The briefs of the account go first, and
+-- the arguments of tries in the record too.
 WITH chosen AS MATERIALIZED (
     SELECT m.message_id
     FROM triage_messages m
@@ -78,6 +82,9 @@ SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_corrections k JOIN chosen c ON k.message_id = c.message_id WHERE k.tenant_id = @tenant_id)::bigint AS corrections,
     (SELECT count(1) FROM triage_proposals p JOIN chosen c ON p.message_id = c.message_id WHERE p.tenant_id = @tenant_id)::bigint AS proposals,
     (SELECT count(1) FROM triage_texts t JOIN chosen c ON t.message_id = c.message_id WHERE t.tenant_id = @tenant_id)::bigint AS texts,
+    (SELECT count(1) FROM triage_tags g JOIN chosen c ON g.message_id = c.message_id WHERE g.tenant_id = @tenant_id)::bigint AS tags,
+    (SELECT count(1) FROM triage_tag_log y JOIN chosen c ON y.message_id = c.message_id WHERE y.tenant_id = @tenant_id)::bigint AS tries,
+    (SELECT triage_erase_messages(array_agg(c.message_id)) FROM chosen c)::bigint AS erased,
     EXISTS (
         SELECT 1 FROM triage_messages m
         WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id NOT IN (SELECT c.message_id FROM chosen c)
@@ -105,9 +112,12 @@ WITH senders AS (
     WHERE u.tenant_id = @tenant_id AND u.run_id IN (
         SELECT x.run_id FROM triage_runs x WHERE x.tenant_id = @tenant_id AND x.account_id = @account_id LIMIT @most::bigint)
     RETURNING 1
+), labels AS (
+    DELETE FROM triage_labels b WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id
+    RETURNING 1
 )
 SELECT (SELECT count(1) FROM senders)::bigint AS senders, (SELECT count(1) FROM set_aside)::bigint AS set_aside,
-    (SELECT count(1) FROM folders)::bigint AS folders, (SELECT count(1) FROM runs)::bigint AS runs;
+    (SELECT count(1) FROM folders)::bigint AS folders, (SELECT count(1) FROM runs)::bigint AS runs, (SELECT count(1) FROM labels)::bigint AS labels;
 
 -- name: TriagePurgeSchedule :exec
 -- Makes the schedule of an account that of one that was never read. The rest of

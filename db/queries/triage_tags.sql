@@ -21,9 +21,6 @@ FROM triage_messages m
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id
 ON CONFLICT ON CONSTRAINT triage_tags_pkey DO NOTHING;
 
--- name: TriageTagErase :one
-SELECT triage_erase_tries(@account_id::uuid)::bigint;
-
 -- name: TriageTagKeywords :many
 -- Tags that appeared in the mailbox of an account or disappeared from it, of
 -- messages that came in, with the stored tag. Empty texts stand for none.

@@ -58,6 +58,17 @@ func (q *Queries) RetentionDeleting(ctx context.Context, db DBTX, arg *Retention
 	return items, nil
 }
 
+const retentionEraseTries = `-- name: RetentionEraseTries :one
+SELECT erase_old_tries($1::bigint)::bigint
+`
+
+func (q *Queries) RetentionEraseTries(ctx context.Context, db DBTX, most int64) (int64, error) {
+	row := db.QueryRow(ctx, retentionEraseTries, most)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const retentionList = `-- name: RetentionList :many
 SELECT r.kind, r.days, r.action FROM retention r WHERE r.tenant_id = $1
 `

@@ -34,8 +34,8 @@ type TriageExportFoldersRow struct {
 }
 
 // The data of triage about a mail account, a JSON object a row, without bodies and
-// other text that a model or a rule took from them. place is the key of a row
-// in its order.
+// other text that a model or a rule took from them, except the arguments of tries,
+// which the owner's tags allow. place is the key of a row in its order.
 func (q *Queries) TriageExportFolders(ctx context.Context, db DBTX, arg *TriageExportFoldersParams) ([]TriageExportFoldersRow, error) {
 	rows, err := db.Query(ctx, triageExportFolders,
 		arg.TenantID,
@@ -50,6 +50,52 @@ func (q *Queries) TriageExportFolders(ctx context.Context, db DBTX, arg *TriageE
 	items := []TriageExportFoldersRow{}
 	for rows.Next() {
 		var i TriageExportFoldersRow
+		if err := rows.Scan(&i.Place, &i.Line); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageExportLabels = `-- name: TriageExportLabels :many
+SELECT b.name AS place, jsonb_build_object('kind', 'label', 'label', b.name, 'description', coalesce(b.definition ->> 'description', ''), 'words', coalesce(b.definition -> 'words', '[]'),
+    'for', coalesce(b.definition -> 'for', '[]'), 'against', coalesce(b.definition -> 'against', '[]'), 'set_by', b.set_by, 'set_at', b.set_at, 'matched_at', b.matched_at)::jsonb AS line
+FROM triage_labels b
+WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.definition IS NOT NULL AND b.name > $3::text
+ORDER BY b.name
+LIMIT $4::bigint
+`
+
+type TriageExportLabelsParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+	After     string
+	Most      int64
+}
+
+type TriageExportLabelsRow struct {
+	Place string
+	Line  []byte
+}
+
+func (q *Queries) TriageExportLabels(ctx context.Context, db DBTX, arg *TriageExportLabelsParams) ([]TriageExportLabelsRow, error) {
+	rows, err := db.Query(ctx, triageExportLabels,
+		arg.TenantID,
+		arg.AccountID,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageExportLabelsRow{}
+	for rows.Next() {
+		var i TriageExportLabelsRow
 		if err := rows.Scan(&i.Place, &i.Line); err != nil {
 			return nil, err
 		}
@@ -89,7 +135,15 @@ SELECT encode(m.identity, 'hex')::text AS place, jsonb_build_object(
     'labels', (
         SELECT coalesce(jsonb_agg(jsonb_build_object('label', b.label, 'score', b.score, 'because', b.because, 'holds', b.holds, 'decided_by', b.decided_by, 'labeled_at', b.labeled_at)
             ORDER BY b.label), '[]')
-        FROM triage_labeled b WHERE b.tenant_id = m.tenant_id AND b.message_id = m.message_id)
+        FROM triage_labeled b WHERE b.tenant_id = m.tenant_id AND b.message_id = m.message_id),
+    'tags', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('action', g.action, 'state', g.state, 'try', g.try, 'failures', g.failures, 'problem', g.problem, 'in_mailbox', g.in_mailbox,
+            'tagged_by', g.tagged_by, 'tagged_at', g.tagged_at) ORDER BY g.action), '[]')
+        FROM triage_tags g WHERE g.tenant_id = m.tenant_id AND g.message_id = m.message_id),
+    'tries', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('id', y.log_id, 'action', y.action, 'try', y.try, 'external_id', y.external_id, 'tool', y.source_id || ':' || y.tool_name,
+            'extracted', y.extracted, 'status', y.status, 'error', y.error, 'processed_at', y.processed_at) ORDER BY y.processed_at, y.log_id), '[]')
+        FROM triage_tag_log y WHERE y.tenant_id = m.tenant_id AND y.message_id = m.message_id)
 )::jsonb AS line
 FROM triage_messages m
 WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.identity > decode($3::text, 'hex')

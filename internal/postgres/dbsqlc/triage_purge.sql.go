@@ -26,6 +26,9 @@ SELECT
     (SELECT count(1) FROM triage_set_aside w WHERE w.tenant_id = $1 AND w.account_id = $2)::bigint AS set_aside,
     (SELECT count(1) FROM triage_folders f WHERE f.tenant_id = $1 AND f.account_id = $2)::bigint AS folders,
     (SELECT count(1) FROM triage_runs u WHERE u.tenant_id = $1 AND u.account_id = $2)::bigint AS runs,
+    (SELECT count(1) FROM triage_tags g WHERE g.tenant_id = $1 AND g.account_id = $2)::bigint AS tags,
+    (SELECT count(1) FROM triage_tag_log y WHERE y.tenant_id = $1 AND y.account_id = $2)::bigint AS tries,
+    (SELECT count(1) FROM triage_labels b WHERE b.tenant_id = $1 AND b.account_id = $2)::bigint AS labels,
     o.open, o.actions, o.texts AS actions_with_text
 FROM (
     SELECT count(DISTINCT p.message_id) FILTER (WHERE a.approval_state = 'required' OR b.action_id IS NOT NULL OR q.proposal_id IS NOT NULL)::bigint AS open,
@@ -55,6 +58,9 @@ type TriagePurgeCountRow struct {
 	SetAside        int64
 	Folders         int64
 	Runs            int64
+	Tags            int64
+	Tries           int64
+	Labels          int64
 	Open            int64
 	Actions         int64
 	ActionsWithText int64
@@ -81,6 +87,9 @@ func (q *Queries) TriagePurgeCount(ctx context.Context, db DBTX, arg *TriagePurg
 		&i.SetAside,
 		&i.Folders,
 		&i.Runs,
+		&i.Tags,
+		&i.Tries,
+		&i.Labels,
 		&i.Open,
 		&i.Actions,
 		&i.ActionsWithText,
@@ -154,6 +163,9 @@ SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_corrections k JOIN chosen c ON k.message_id = c.message_id WHERE k.tenant_id = $1)::bigint AS corrections,
     (SELECT count(1) FROM triage_proposals p JOIN chosen c ON p.message_id = c.message_id WHERE p.tenant_id = $1)::bigint AS proposals,
     (SELECT count(1) FROM triage_texts t JOIN chosen c ON t.message_id = c.message_id WHERE t.tenant_id = $1)::bigint AS texts,
+    (SELECT count(1) FROM triage_tags g JOIN chosen c ON g.message_id = c.message_id WHERE g.tenant_id = $1)::bigint AS tags,
+    (SELECT count(1) FROM triage_tag_log y JOIN chosen c ON y.message_id = c.message_id WHERE y.tenant_id = $1)::bigint AS tries,
+    (SELECT triage_erase_messages(array_agg(c.message_id)) FROM chosen c)::bigint AS erased,
     EXISTS (
         SELECT 1 FROM triage_messages m
         WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.message_id NOT IN (SELECT c.message_id FROM chosen c)
@@ -174,11 +186,15 @@ type TriagePurgeMessagesRow struct {
 	Corrections int64
 	Proposals   int64
 	Texts       int64
+	Tags        int64
+	Tries       int64
+	Erased      int64
 	More        bool
 }
 
 // Deletes a set of messages without open actions, and counts the rows that go with
-// them: every count sees the state before. The briefs of the account go first.
+// them: every count sees the state before. The briefs of the account go first, and
+// the arguments of tries in the record too.
 func (q *Queries) TriagePurgeMessages(ctx context.Context, db DBTX, arg *TriagePurgeMessagesParams) (TriagePurgeMessagesRow, error) {
 	row := db.QueryRow(ctx, triagePurgeMessages, arg.TenantID, arg.AccountID, arg.Most)
 	var i TriagePurgeMessagesRow
@@ -190,6 +206,9 @@ func (q *Queries) TriagePurgeMessages(ctx context.Context, db DBTX, arg *TriageP
 		&i.Corrections,
 		&i.Proposals,
 		&i.Texts,
+		&i.Tags,
+		&i.Tries,
+		&i.Erased,
 		&i.More,
 	)
 	return i, err
@@ -216,9 +235,12 @@ WITH senders AS (
     WHERE u.tenant_id = $1 AND u.run_id IN (
         SELECT x.run_id FROM triage_runs x WHERE x.tenant_id = $1 AND x.account_id = $2 LIMIT $3::bigint)
     RETURNING 1
+), labels AS (
+    DELETE FROM triage_labels b WHERE b.tenant_id = $1 AND b.account_id = $2
+    RETURNING 1
 )
 SELECT (SELECT count(1) FROM senders)::bigint AS senders, (SELECT count(1) FROM set_aside)::bigint AS set_aside,
-    (SELECT count(1) FROM folders)::bigint AS folders, (SELECT count(1) FROM runs)::bigint AS runs
+    (SELECT count(1) FROM folders)::bigint AS folders, (SELECT count(1) FROM runs)::bigint AS runs, (SELECT count(1) FROM labels)::bigint AS labels
 `
 
 type TriagePurgeOthersParams struct {
@@ -232,6 +254,7 @@ type TriagePurgeOthersRow struct {
 	SetAside int64
 	Folders  int64
 	Runs     int64
+	Labels   int64
 }
 
 // Deletes a set of the rows of an account that are about no message.
@@ -243,6 +266,7 @@ func (q *Queries) TriagePurgeOthers(ctx context.Context, db DBTX, arg *TriagePur
 		&i.SetAside,
 		&i.Folders,
 		&i.Runs,
+		&i.Labels,
 	)
 	return i, err
 }

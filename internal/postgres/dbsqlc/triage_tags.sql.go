@@ -133,17 +133,6 @@ func (q *Queries) TriageTagAvailable(ctx context.Context, db DBTX, wanted []byte
 	return items, nil
 }
 
-const triageTagErase = `-- name: TriageTagErase :one
-SELECT triage_erase_tries($1::uuid)::bigint
-`
-
-func (q *Queries) TriageTagErase(ctx context.Context, db DBTX, accountID uuid.UUID) (int64, error) {
-	row := db.QueryRow(ctx, triageTagErase, accountID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const triageTagKeywords = `-- name: TriageTagKeywords :many
 SELECT coalesce(p.message_id, t.message_id)::uuid AS message_id, coalesce(p.action, t.action)::text AS action, (p.message_id IS NOT NULL)::boolean AS present,
     coalesce(t.state, '')::text AS state, coalesce(t.try, 1)::integer AS try, coalesce(t.failures, 0)::integer AS failures

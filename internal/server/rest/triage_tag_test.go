@@ -57,28 +57,28 @@ func TestPeopleSetRemoveAndRetryTags(t *testing.T) {
 		}
 	}
 
-	f.operator.send("PUT", at+"add-contact", nil).wants(t, 200)
-	f.operator.send("PUT", at+"add-contact", nil).wants(t, 200)
-	f.operator.send("PUT", at+"create-reminder", nil).wants(t, 200)
+	f.admin.send("PUT", at+"add-contact", nil).wants(t, 200)
+	f.admin.send("PUT", at+"add-contact", nil).wants(t, 200)
+	f.admin.send("PUT", at+"create-reminder", nil).wants(t, 200)
 	wants("add-contact due", "create-reminder skipped xxx")
 
 	var back wire.TriageTag
-	f.operator.send("POST", "/api/actions/retry/"+try, nil).wants(t, 200).into(t, &back)
-	f.operator.send("POST", "/api/v1/triage/tries/"+try+"/retry", nil).wants(t, 200)
+	f.admin.send("POST", "/api/actions/retry/"+try, nil).wants(t, 200).into(t, &back)
+	f.admin.send("POST", "/api/v1/triage/tries/"+try+"/retry", nil).wants(t, 200)
 	wants("add-contact due", "create-reminder due")
 	if back.Try != 4 || !back.InMailbox || back.TaggedBy == "mailbox" {
 		t.Errorf("the tag of a retry = %+v", back)
 	}
 
 	f.write("UPDATE triage_tags SET state = 'open', external_id = 'triage:tag:x' WHERE tenant_id = $1 AND action = 'create-reminder'")
-	if a := f.operator.send("POST", "/api/actions/retry/"+try, nil).wants(t, 409); !strings.Contains(string(a.body), "is open") {
+	if a := f.admin.send("POST", "/api/actions/retry/"+try, nil).wants(t, 409); !strings.Contains(string(a.body), "is open") {
 		t.Errorf("a retry while a try is open: %s", a.body)
 	}
-	f.operator.send("DELETE", at+"create-reminder", nil).wants(t, 204)
-	f.operator.send("DELETE", at+"add-contact", nil).wants(t, 204)
-	f.operator.send("DELETE", at+"add-contact", nil).wants(t, 204)
+	f.admin.send("DELETE", at+"create-reminder", nil).wants(t, 204)
+	f.admin.send("DELETE", at+"add-contact", nil).wants(t, 204)
+	f.admin.send("DELETE", at+"add-contact", nil).wants(t, 204)
 	wants("add-contact gone", "create-reminder leaving")
-	f.operator.send("PUT", at+"create-reminder", nil).wants(t, 200)
+	f.admin.send("PUT", at+"create-reminder", nil).wants(t, 200)
 	wants("add-contact gone", "create-reminder open")
 	if got := f.operator.tags("account=ann"); len(got) != 1 {
 		t.Errorf("tags that are not gone = %v", got)
@@ -88,7 +88,7 @@ func TestPeopleSetRemoveAndRetryTags(t *testing.T) {
 	f.write("UPDATE triage_tags SET state = 'gone', external_id = NULL, try = 5 WHERE tenant_id = $1 AND action = 'create-reminder'")
 	f.write(`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, status)
 		SELECT tenant_id, gen_random_uuid(), account_id, message_id, action, 4, 'dav', 'x', 'success' FROM triage_tag_log WHERE tenant_id = $1`)
-	if a := f.operator.send("POST", "/api/actions/retry/"+try, nil).wants(t, 409); !strings.Contains(string(a.body), "has succeeded") {
+	if a := f.admin.send("POST", "/api/actions/retry/"+try, nil).wants(t, 409); !strings.Contains(string(a.body), "has succeeded") {
 		t.Errorf("a retry after a success: %s", a.body)
 	}
 	wants("add-contact gone", "create-reminder gone")
@@ -137,8 +137,29 @@ func TestWhoChangesTags(t *testing.T) {
 		}
 	}
 	two := f.fixture.tenant("tagothers")
-	two.operator.send("POST", "/api/actions/retry/"+try, nil).wants(t, 404)
-	two.operator.send("PUT", at(message, "add-contact"), nil).wants(t, 404)
+	for _, stranger := range []*client{two.operator, two.admin} {
+		stranger.send("POST", "/api/actions/retry/"+try, nil).wants(t, 404)
+		stranger.send("PUT", at(message, "add-contact"), nil).wants(t, 404)
+	}
+
+	// Without an operator, only a person who may name one and reads mail changes tags.
+	f.write("UPDATE triage_accounts SET operator_id = NULL WHERE tenant_id = $1")
+	without := func(scope identity.Scope) *client {
+		left := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == scope })
+		return f.holder(identity.Grant{Name: "without " + string(scope), Role: identity.RoleAdmin, Scopes: left})
+	}
+	for name, by := range map[string]*client{
+		"who was the operator": ann, "an operator": f.operator, "an administrator without policy:write": without(identity.PolicyWrite), "an administrator without mail:read": without(identity.MailRead),
+	} {
+		for method, path := range map[string]string{"PUT": at(message, "add-contact"), "DELETE": at(message, "create-reminder"), "POST": "/api/actions/retry/" + try} {
+			if a := by.send(method, path, nil).wants(t, 403); !strings.Contains(string(a.body), "names no operator") {
+				t.Errorf("%s, %s: %s", name, method, a.body)
+			}
+		}
+	}
+	f.admin.send("PUT", at(message, "add-contact"), nil).wants(t, 200)
+	f.admin.send("POST", "/api/actions/retry/"+try, nil).wants(t, 200)
+	two.admin.send("PUT", at(message, "add-contact"), nil).wants(t, 404)
 }
 
 // TestLogOfTries reads the log in both representations, with and without the scope for

@@ -661,6 +661,11 @@ func TestExportOfAnAccountHasNoBodies(t *testing.T) {
 		"INSERT INTO triage_runs (tenant_id, run_id, account_id, kind) SELECT tenant_id, gen_random_uuid(), account_id, 'asked' FROM triage_accounts WHERE tenant_id = $1",
 		"INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen) SELECT tenant_id, account_id, 'bob@example.org', now(), now() FROM triage_accounts WHERE tenant_id = $1",
 		"INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT a.tenant_id, a.account_id, 'INBOX', x, now(), 1, 'read', 'because' FROM triage_accounts a, unnest('{1,2}'::text[]) x WHERE tenant_id = $1",
+		`INSERT INTO triage_labels (tenant_id, account_id, name, definition, set_by) SELECT tenant_id, account_id, 'bills', '{"description":"Invoices","words":["invoice"],"for":[],"against":[]}', 'ada' FROM triage_accounts WHERE tenant_id = $1`,
+		`INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, tagged_by) SELECT tenant_id, message_id, 'add-contact', account_id, 'due', 'ada' FROM triage_decisions WHERE tenant_id = $1`,
+		`INSERT INTO triage_tag_log (tenant_id, log_id, account_id, message_id, action, try, source_id, tool_name, extracted, status, error)
+			SELECT tenant_id, gen_random_uuid(), account_id, message_id, 'add-contact', 1, 'dav', 'add-contact', '[{"pointer":"/phones/0","value":"+49 30 123","origin":"span","ref":"text:0-10"}]', 'failed', 'rejected'
+			FROM triage_decisions WHERE tenant_id = $1`,
 	} {
 		f.write(sql)
 	}
@@ -680,11 +685,11 @@ func TestExportOfAnAccountHasNoBodies(t *testing.T) {
 
 	once, singly := export(100), export(1)
 
-	if diff := cmp.Diff(once, singly); diff != "" || len(once) != 8 {
-		t.Errorf("%d rows, want 8; at once and singly (-at once +singly):\n%s", len(once), diff)
+	if diff := cmp.Diff(once, singly); diff != "" || len(once) != 9 {
+		t.Errorf("%d rows, want 9; at once and singly (-at once +singly):\n%s", len(once), diff)
 	}
 	text := strings.Join(once, "\n")
-	for _, want := range []string{"the subject", message, other, `"head":"act"`, `"action":"label"`, `"text_kind":"draft"`, `"bucket":"urgent"`, `"decision":null`} {
+	for _, want := range []string{"the subject", message, other, `"head":"act"`, `"action":"label"`, `"text_kind":"draft"`, `"bucket":"urgent"`, `"decision":null`, `"words":["invoice"]`, `"state":"due"`, `"value":"+49 30 123"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the export has no %s:\n%s", want, text)
 		}
@@ -692,8 +697,15 @@ func TestExportOfAnAccountHasNoBodies(t *testing.T) {
 	if strings.Contains(text, mailMarker) {
 		t.Errorf("the export has text of a body, of evidence or of a model:\n%s", text)
 	}
-	f.holder(identity.Grant{Name: "blind", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.TriageRead}}).send("GET", "/api/v1/triage/accounts/ann/export", nil).refused(t, 403, "scope")
-	for _, cursor := range []string{"x", request.WriteTextCursor("triage-export", "9/x"), request.WriteTextCursor("triage-export", "4/xyz"), request.WriteTextCursor("triage-export", "0/\xff")} {
+	for _, g := range []identity.Grant{
+		{Name: "blind", Role: identity.RoleAdmin, Scopes: []identity.Scope{identity.TriageRead, identity.ActionsRead}},
+		{Name: "some tools", Role: identity.RoleOperator, Tools: []string{"dav:*"}}, {Name: "viewer", Role: identity.RoleViewer},
+	} {
+		if a := f.holder(g).send("GET", "/api/v1/triage/accounts/ann/export", nil).wants(t, 403); strings.Contains(string(a.body), "+49") {
+			t.Errorf("%s is shown %s", g.Name, a.body)
+		}
+	}
+	for _, cursor := range []string{"x", request.WriteTextCursor("triage-export", "9/x"), request.WriteTextCursor("triage-export", "5/xyz"), request.WriteTextCursor("triage-export", "0/\xff")} {
 		f.operator.send("GET", "/api/v1/triage/accounts/ann/export?cursor="+cursor, nil).wants(t, 400)
 	}
 }

@@ -81,6 +81,11 @@ func pruneActions(ctx context.Context, tx pgx.Tx, old []oldAction) (int64, error
 	return dbsqlc.New().RetentionPruneActions(ctx, tx, p)
 }
 
+// eraseTries erases a chunk of old tries of action tags, and returns their number.
+func eraseTries(ctx context.Context, tx pgx.Tx) (int64, error) {
+	return dbsqlc.New().RetentionEraseTries(ctx, tx, chunk)
+}
+
 // deletingEvents returns a page of the tenants after one that delete events.
 func deletingEvents(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
 	return dbsqlc.New().RetentionDeleting(ctx, tx, &dbsqlc.RetentionDeletingParams{Kind: string(Events), After: uuid.UUID(after), Most: tenantsAtOnce})

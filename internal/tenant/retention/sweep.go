@@ -32,7 +32,8 @@ type sweep struct {
 	more func() bool
 }
 
-// Sweep deletes data older than its tenant's settings, drops empty partitions of
+// Sweep deletes data older than its tenant's settings, and the log of tries of action
+// tags older than 90 days with their arguments. It drops empty partitions of
 // the actions' tables, and reports data that is kept, while more returns true.
 // Each chunk is a separate transaction, so that the next sweep continues an
 // interrupted one. It reports whether it reached the end. One tenant's error
@@ -40,7 +41,7 @@ type sweep struct {
 func Sweep(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	s := &sweep{db, more}
 	var failed error
-	for _, part := range []func(context.Context) error{s.actions, s.events, s.partitions, s.reports} {
+	for _, part := range []func(context.Context) error{s.actions, s.events, s.tries, s.partitions, s.reports} {
 		failed = errors.Join(failed, part(ctx))
 	}
 	return more(), failed
@@ -97,6 +98,17 @@ func (s *sweep) events(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// tries deletes the old log of tries of action tags, and erases their arguments.
+func (s *sweep) tries(ctx context.Context) error {
+	for s.more() {
+		erased, err := inTx(ctx, s, "erase old tries of action tags", func(tx pgx.Tx) (int64, error) { return eraseTries(ctx, tx) })
+		if err != nil || erased == 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // partitions drops the empty partitions.

@@ -34,6 +34,7 @@ func held(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid
 		Rows: wire.TriageRows{
 			Messages: r.Messages, References: r.Refs, Locations: r.Locations, Decisions: r.Decisions, Corrections: r.Corrections, Proposals: r.Proposals,
 			Texts: r.Texts, Senders: r.Senders, SetAside: r.SetAside, Folders: r.Folders, Runs: r.Runs,
+			Tags: r.Tags, Tries: r.Tries, Labels: r.Labels,
 		},
 		Open: r.Open, Recorded: r.Actions, RecordedTexts: r.ActionsWithText,
 	}, err
@@ -60,6 +61,7 @@ func Purge(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string
 	}
 	p.Rows = wire.TriageRows{
 		Messages: m.Messages, References: m.Refs, Locations: m.Locations, Decisions: m.Decisions, Corrections: m.Corrections, Proposals: m.Proposals, Texts: m.Texts,
+		Tags: m.Tags, Tries: m.Tries,
 	}
 	switch {
 	case m.More && m.Messages == 0:
@@ -73,7 +75,7 @@ func Purge(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string
 	if err != nil {
 		return p, err
 	}
-	p.Rows.Senders, p.Rows.SetAside, p.Rows.Folders, p.Rows.Runs = o.Senders, o.SetAside, o.Folders, o.Runs
+	p.Rows.Senders, p.Rows.SetAside, p.Rows.Folders, p.Rows.Runs, p.Rows.Labels = o.Senders, o.SetAside, o.Folders, o.Runs, o.Labels
 	if p.Done = max(o.Senders, o.SetAside, o.Folders, o.Runs) < purgeRows; !p.Done {
 		return p, nil
 	}

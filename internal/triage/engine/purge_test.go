@@ -44,7 +44,7 @@ func (f *fixture) holding(text string) (tables []string) {
 func (f *fixture) held() map[string]int {
 	f.t.Helper()
 	rows, _ := f.db.Query(f.t.Context(), `SELECT c.table_name::text FROM information_schema.columns c
-		WHERE c.column_name = 'account_id' AND c.table_schema = 'countersign_data' AND c.table_name NOT IN ('triage_accounts', 'triage_schedules', 'triage_labels') ORDER BY 1`)
+		WHERE c.column_name = 'account_id' AND c.table_schema = 'countersign_data' AND c.table_name NOT IN ('triage_accounts', 'triage_schedules') ORDER BY 1`)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		f.t.Fatal(err)
@@ -83,7 +83,7 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 		SELECT a.tenant_id, n, a.account_id, 'alert', $1, now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb,
 			'args', jsonb_build_object('text', $1::text), 'constraints', '{}'::jsonb)
 		FROM triage_accounts a, (SELECT 'triage:brief:' || repeat('0', 64) AS n) t`, canary)
-	f.exec("INSERT INTO triage_labels (tenant_id, account_id, name, definition, set_by) SELECT tenant_id, account_id, 'bills', '{}', 'ada' FROM triage_accounts")
+	f.exec("INSERT INTO triage_labels (tenant_id, account_id, name, definition, set_by) SELECT tenant_id, account_id, 'bills', jsonb_build_object('description', $1::text), 'ada' FROM triage_accounts", canary)
 	f.exec("INSERT INTO triage_labeled (tenant_id, message_id, label, account_id, score, because) SELECT tenant_id, message_id, 'bills', account_id, 1, ARRAY[$1] FROM triage_messages", canary)
 	f.exec("INSERT INTO triage_label_due (tenant_id, account_id, message_id) SELECT tenant_id, account_id, message_id FROM triage_messages")
 	f.exec("UPDATE triage_runs SET error = $1", canary)
@@ -114,12 +114,10 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	if err != nil || !last.Done || last.Rows.Messages != waiting.Open {
 		t.Errorf("Purge = %+v, %v, want the rest", last, err)
 	}
-	// Tags, their log and follow-ups go with the messages, and briefs before them.
+	// Follow-ups and findings go with the messages, and briefs before them.
 	delete(before, "triage_follow_ups")
 	delete(before, "triage_briefs")
 	delete(before, "triage_findings")
-	delete(before, "triage_tags")
-	delete(before, "triage_tag_log")
 	delete(before, "triage_labeled")
 	delete(before, "triage_label_due")
 	if sum := first.Rows.Plus(last.Rows); int(sum.Sum()) != total(before) {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/retention"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
@@ -96,15 +97,27 @@ func (f tagFixture) logged() (all []string) {
 	return all
 }
 
+// externals returns the names of the open tries, in the order of their messages.
+func (f tagFixture) externals() []string {
+	f.t.Helper()
+	return one[[]string](f.fixture, "SELECT array_agg(t.external_id ORDER BY m.header_id) FROM triage_tags t JOIN triage_messages m USING (tenant_id, message_id) WHERE t.external_id IS NOT NULL")
+}
+
 // ended ends the open try of an action, as workers do.
 func (f tagFixture) ended(action, status, code string) {
 	f.t.Helper()
-	external := one[string](f.fixture, "SELECT external_id FROM triage_tags WHERE action = $1 AND external_id IS NOT NULL", action)
+	f.end(one[string](f.fixture, "SELECT external_id FROM triage_tags WHERE action = $1 AND external_id IS NOT NULL", action), status, code)
+}
+
+// end ends a try.
+func (f tagFixture) end(external, status, code string) {
+	f.t.Helper()
 	id := one[uuid.UUID](f.fixture, "SELECT proposal_id FROM triage_proposals WHERE external_id = $1", external)
 	if one[int](f.fixture, "SELECT count(1) FROM actions WHERE external_id = $1", external) == 0 {
 		f.action(id, external)
 		f.exec("INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace) VALUES ($1, $2, 'allow', 'default', '[]') ON CONFLICT DO NOTHING", f.tenant.String(), id)
 		f.exec("UPDATE actions SET approval_state = 'auto', args = (SELECT envelope -> 'args' FROM triage_proposals WHERE external_id = $1) WHERE external_id = $1", external)
+		f.exec("UPDATE proposals SET answered_at = now(), action_id = proposal_id WHERE proposal_id = $1", id)
 	}
 	f.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, finished_at, result) VALUES ($1, $2, 1, $3, nullif($4, ''), clock_timestamp(), '{\"uid\":\"1\"}')",
 		f.tenant.String(), id, status, code)
@@ -192,7 +205,7 @@ func TestTryIsOneEnvelope(t *testing.T) {
 // change changes the tag of the only message as a person does.
 func (f tagFixture) change(event tag.Event) {
 	f.t.Helper()
-	c := inspect.TagChange{Message: one[uuid.UUID](f.fixture, "SELECT message_id FROM triage_messages"), Action: "create-reminder", Event: event, Actor: "ann"}
+	c := inspect.TagChange{Message: one[uuid.UUID](f.fixture, "SELECT message_id FROM triage_messages"), Action: "create-reminder", Event: event, NamesOperator: true, Actor: "ann"}
 	err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), func(tx pgx.Tx) error {
 		_, err := inspect.ChangeTag(f.t.Context(), tx, f.tenant, c)
 		return err
@@ -436,7 +449,35 @@ func TestModelsChooseAndWriteNothing(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreErased makes the log old.
+// argumentPlaces are queries of the places that hold the arguments of tries.
+func argumentPlaces() []string {
+	return []string{
+		"SELECT coalesce(string_agg(args::text, ' '), '') FROM actions", "SELECT coalesce(string_agg(body, ' '), '') FROM proposals WHERE body LIKE '%add-contact%'",
+		"SELECT coalesce(string_agg(concat(envelope, fields), ' '), '') FROM triage_proposals WHERE action = 'tag'", "SELECT coalesce(string_agg(extracted::text, ' '), '') FROM triage_tag_log",
+	}
+}
+
+// erased fails unless the telephone number of the invoice is nowhere among the
+// arguments of tries.
+func (f tagFixture) erased() {
+	f.t.Helper()
+	for _, sql := range argumentPlaces() {
+		if got := one[string](f.fixture, sql); strings.Contains(got, "1234567") {
+			f.t.Errorf("%s = %s, want it erased", sql, got)
+		}
+	}
+}
+
+// sweep deletes old data, as the workers do.
+func (f tagFixture) sweep() {
+	f.t.Helper()
+	if _, err := retention.Sweep(f.t.Context(), f.db, func() bool { return true }); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestArgumentsAreErased makes the log old, and then switches the account off, with a
+// try that ended since.
 func TestArgumentsAreErased(t *testing.T) {
 	t.Parallel()
 	f := newTagFixture(t)
@@ -444,25 +485,60 @@ func TestArgumentsAreErased(t *testing.T) {
 	f.once()
 	f.ended("add-contact", "sent", "")
 	f.once()
-	places := []string{
-		"SELECT coalesce(string_agg(args::text, ' '), '') FROM actions", "SELECT coalesce(string_agg(body, ' '), '') FROM proposals WHERE body LIKE '%add-contact%'",
-		"SELECT coalesce(string_agg(envelope::text, ' '), '') FROM triage_proposals WHERE action = 'tag'", "SELECT coalesce(string_agg(extracted::text, ' '), '') FROM triage_tag_log",
-	}
-	for _, sql := range places {
+	for _, sql := range argumentPlaces() {
 		if !strings.Contains(one[string](f.fixture, sql), "1234567") {
 			t.Errorf("%s has no telephone number, so that the test shows nothing", sql)
 		}
 	}
 
+	f.put("work", func(a *account.Account) { a.Enabled = false })
 	f.exec("UPDATE triage_tag_log SET processed_at = now() - interval '91 days'")
-	f.once()
+	f.sweep()
 
-	for _, sql := range places {
-		if got := one[string](f.fixture, sql); strings.Contains(got, "1234567") {
-			t.Errorf("%s = %s, want it erased", sql, got)
-		}
-	}
+	f.erased()
 	f.wants("1@example.com", "add-contact gone 2 0")
+	f.put("work", func(a *account.Account) { a.Enabled = true })
+	f.tag(f.deliver("", invoice("2@example.com").raw()), "a")
+	f.tag(f.deliver("", invoice("3@example.com").raw()), "a")
+	f.once()
+	f.exec("UPDATE triage_proposals SET proposed_at = now() - interval '91 days'")
+	f.sweep()
+	if n := one[int](f.fixture, "SELECT count(1) FROM triage_proposals WHERE fields::text LIKE '%1234567%'"); n != 2 {
+		t.Errorf("the arguments of %d tries are left, want those of 2 that have not ended", n)
+	}
+
+	// The account is switched off before triage takes the end of the try.
+	f.put("work", func(a *account.Account) { a.Enabled = false })
+	for _, external := range f.externals() {
+		f.end(external, "failed", "rejected")
+	}
+	f.sweep()
+
+	f.erased()
+	f.put("work", func(a *account.Account) { a.Enabled = true })
+	f.once()
+	f.wants("2@example.com", "add-contact open 2 1")
+}
+
+// TestPurgeErasesArgumentsOfTries purges an account with a try in the record.
+func TestPurgeErasesArgumentsOfTries(t *testing.T) {
+	t.Parallel()
+	f := newTagFixture(t)
+	f.tag(f.deliver("", invoice("1@example.com").raw()), "a")
+	f.once()
+	f.ended("add-contact", "sent", "")
+	f.once()
+	f.put("work", func(a *account.Account) { a.Enabled = false })
+
+	p, err := f.purge()
+
+	if err != nil || !p.Done || p.Rows.Tags != 1 || p.Rows.Tries != 1 {
+		t.Errorf("Purge = %+v, %v, want all, with 1 tag and 1 try", p, err)
+	}
+	f.erased()
+	if n := one[int](f.fixture, "SELECT count(1) FROM actions WHERE args = '{}'"); n != 1 {
+		t.Errorf("%d actions without arguments, want the try in the record", n)
+	}
 }
 
 // TestTriesAreOfTags inserts proposals of tags that nobody set, with the login of triage.

@@ -63,6 +63,10 @@ func exporters() []exporter {
 			return postgres.Map(rows, err, func(r dbsqlc.TriageExportSetAsideRow) exported { return exported{r.Place, r.Line} })
 		},
 		func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, after string, most int64) ([]exported, error) {
+			rows, err := q.TriageExportLabels(ctx, tx, &dbsqlc.TriageExportLabelsParams{TenantID: tenant, AccountID: account, After: after, Most: most})
+			return postgres.Map(rows, err, func(r dbsqlc.TriageExportLabelsRow) exported { return exported{r.Place, r.Line} })
+		},
+		func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, after string, most int64) ([]exported, error) {
 			rows, err := q.TriageExportMessages(ctx, tx, &dbsqlc.TriageExportMessagesParams{TenantID: tenant, AccountID: account, After: after, Most: most})
 			return postgres.Map(rows, err, func(r dbsqlc.TriageExportMessagesRow) exported { return exported{r.Place, r.Line} })
 		},
@@ -70,7 +74,7 @@ func exporters() []exporter {
 }
 
 // Export returns rows of the data about an account behind a place, each as a JSON
-// object without bodies of mail, and the next place; nil at the end.
+// object without bodies of mail (but with the arguments of tries), and the next place; nil at the end.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, at ExportPlace, most int) (lines []json.RawMessage, next *ExportPlace, err error) {
 	kinds := exporters()
 	for ; at.Kind < len(kinds); at = (ExportPlace{Kind: at.Kind + 1}) {

@@ -151,10 +151,11 @@ type TagChange struct {
 	Action  string
 	// Event is tag.Tagged, tag.Untagged or tag.Retried.
 	Event tag.Event
-	// Person has to be the operator of the account, if it names one. Actor is
-	// recorded.
-	Person uuid.UUID
-	Actor  envelope.Actor
+	// Person has to be the operator of the account. Where it names none, NamesOperator
+	// has to be set: the person may name the operator. Actor is recorded.
+	Person        uuid.UUID
+	NamesOperator bool
+	Actor         envelope.Actor
 }
 
 // ChangeTag stores a tag after a change, and returns it. The error is
@@ -174,7 +175,10 @@ func ChangeTag(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, c TagCh
 	if err != nil {
 		return none, err
 	}
-	if a.Operator != uuid.Nil && a.Operator != c.Person {
+	switch {
+	case a.Operator == uuid.Nil && !c.NamesOperator:
+		return none, fault.New(fault.Denied, "the mail account %s names no operator, who alone sets action tags; an administrator names one (operator_id)", a.Name)
+	case a.Operator != uuid.Nil && a.Operator != c.Person:
 		return none, fault.New(fault.Denied, "the mail account %s names another person as its operator, who alone sets action tags", a.Name)
 	}
 	was := tag.Tag{State: tag.State(about.State), Try: int(about.Try), Failures: int(about.Failures)}

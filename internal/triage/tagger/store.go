@@ -134,11 +134,6 @@ func endOf(of string) (tag.Event, string) {
 	return tag.Failed, statusFailed
 }
 
-func (t *Tagger) erase(ctx context.Context, tx pgx.Tx) error {
-	_, err := dbsqlc.New().TriageTagErase(ctx, tx, t.lease.Account.ID)
-	return err
-}
-
 // tools returns the tools of actions and the owner's time zone.
 func (t *Tagger) tools(ctx context.Context, tx pgx.Tx, registry map[string]tag.Action) (map[string]tool, *time.Location, error) {
 	type name struct {

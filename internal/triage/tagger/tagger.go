@@ -62,7 +62,7 @@ const (
 // tags.
 func (t *Tagger) Round(ctx context.Context, run *reader.Run) error {
 	err := t.lease.Write(ctx, func(tx pgx.Tx) error {
-		return errors.Join(t.takeKeywords(ctx, tx), t.takeEnds(ctx, tx), t.erase(ctx, tx))
+		return errors.Join(t.takeKeywords(ctx, tx), t.takeEnds(ctx, tx))
 	})
 	if err != nil || !t.lease.Account.Proposes() {
 		return err
