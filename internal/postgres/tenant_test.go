@@ -305,7 +305,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_briefs", "triage_messages", "triage_proposals", "web_sessions"}
+	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_briefs", "triage_messages", "triage_proposals", "triage_tag_log", "triage_tags", "web_sessions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

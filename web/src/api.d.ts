@@ -2963,8 +2963,8 @@ export interface paths {
         };
         /**
          * Export the data of triage about a mail account
-         * @description Folders, runs, senders, messages that were set aside, and messages with their decisions, corrections, proposals and places,
-         *     in this order. Bodies, evidence and written texts are left out. The settings are in the account. Rows that change during
+         * @description Folders, runs, senders, messages that were set aside, labels, and messages with their decisions, corrections, proposals,
+         *     action tags, tries and places, in this order. Bodies, evidence and written texts are left out; arguments of tries are not. The settings are in the account. Rows that change during
          *     an export may be in it as they were before or after.
          */
         get: operations["exportTriageAccount"];
@@ -6791,6 +6791,9 @@ export interface components {
                 set_aside: number;
                 folders: number;
                 runs: number;
+                tags: number;
+                tries: number;
+                labels: number;
             };
             /**
              * @description Messages that are kept, because an action about each can still run. A dry run counts them, and a request that finds no
@@ -6867,7 +6870,7 @@ export interface components {
             alone: string[];
             asked: string[];
         };
-        /** @description A row of the data of triage about a mail account. Sender, subject and names are text of the mail; nothing else is. */
+        /** @description A row of the data of triage about a mail account. Sender, subject, names and the arguments of tries are text of the mail; nothing else is. */
         TriageExportRow: {
             /** @constant */
             kind: "folder";
@@ -6921,6 +6924,19 @@ export interface components {
             since: string;
             /** Format: date-time */
             tried_at: string;
+        } | {
+            /** @constant */
+            kind: "label";
+            label: components["schemas"]["TriageLabelName"];
+            description: string;
+            words: string[];
+            for: components["schemas"]["UUID"][];
+            against: components["schemas"]["UUID"][];
+            set_by: string;
+            /** Format: date-time */
+            set_at: string;
+            /** Format: date-time */
+            matched_at: string | null;
         } | {
             /** @constant */
             kind: "message";
@@ -7005,6 +7021,33 @@ export interface components {
                 decided_by: string | null;
                 /** Format: date-time */
                 labeled_at: string;
+            }[];
+            /** @description The action tags of the message. */
+            tags: {
+                action: string;
+                /** @enum {string} */
+                state: "due" | "open" | "skipped" | "leaving" | "gone";
+                try: number;
+                failures: number;
+                problem: string;
+                in_mailbox: boolean;
+                tagged_by: string;
+                /** Format: date-time */
+                tagged_at: string;
+            }[];
+            /** @description The ends of their tries. */
+            tries: {
+                id: components["schemas"]["UUID"];
+                action: string;
+                try: number;
+                external_id: string | null;
+                tool: string;
+                extracted: components["schemas"]["TriageField"][];
+                /** @enum {string} */
+                status: "success" | "failed" | "skipped";
+                error: string;
+                /** Format: date-time */
+                processed_at: string;
             }[];
         };
         /**

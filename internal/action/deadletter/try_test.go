@@ -105,3 +105,19 @@ func TestOpenTryIsReplayed(t *testing.T) {
 		t.Error("the open try is not scheduled")
 	}
 }
+
+// TestErasedTryIsNotReplayed replays the dead letter of an open try without arguments.
+func TestErasedTryIsNotReplayed(t *testing.T) {
+	t.Parallel()
+	fx := newSharedFixture(t)
+	ids := fx.EndAsDeadLetters(1, outbox.Refused)
+	fx.tried(ids[0], "triage:tag:"+strings.Repeat("1", 64))
+	fx.Exec("UPDATE triage_proposals SET fields = '[]', envelope = jsonb_set(envelope, '{args}', '{}') WHERE tenant_id = $1", fx.Tenant.String())
+
+	if _, err := fx.Replay(true, ids[0]); !errors.Is(err, fault.Conflict) {
+		t.Errorf("replay = %v, want a conflict", err)
+	}
+	if fx.Scheduled(ids[0]) {
+		t.Error("an erased try runs again")
+	}
+}
