@@ -10,8 +10,8 @@ ORDER BY f.folder
 LIMIT @most::bigint;
 
 -- name: TriageExportLabels :many
-SELECT b.name AS place, jsonb_build_object('kind', 'label', 'label', b.name, 'description', coalesce(b.definition ->> 'description', ''), 'words', coalesce(b.definition -> 'words', '[]'),
-    'for', coalesce(b.definition -> 'for', '[]'), 'against', coalesce(b.definition -> 'against', '[]'), 'set_by', b.set_by, 'set_at', b.set_at, 'matched_at', b.matched_at)::jsonb AS line
+SELECT b.name AS place, jsonb_build_object('kind', 'label', 'label', b.name, 'description', coalesce(b.definition ->> 'description', ''), 'words', coalesce(nullif(b.definition -> 'words', 'null'), '[]'),
+    'for', coalesce(nullif(b.definition -> 'for', 'null'), '[]'), 'against', coalesce(nullif(b.definition -> 'against', 'null'), '[]'), 'set_by', b.set_by, 'set_at', b.set_at, 'matched_at', b.matched_at)::jsonb AS line
 FROM triage_labels b
 WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.definition IS NOT NULL AND b.name > @after::text
 ORDER BY b.name

@@ -62,8 +62,8 @@ func (q *Queries) TriageExportFolders(ctx context.Context, db DBTX, arg *TriageE
 }
 
 const triageExportLabels = `-- name: TriageExportLabels :many
-SELECT b.name AS place, jsonb_build_object('kind', 'label', 'label', b.name, 'description', coalesce(b.definition ->> 'description', ''), 'words', coalesce(b.definition -> 'words', '[]'),
-    'for', coalesce(b.definition -> 'for', '[]'), 'against', coalesce(b.definition -> 'against', '[]'), 'set_by', b.set_by, 'set_at', b.set_at, 'matched_at', b.matched_at)::jsonb AS line
+SELECT b.name AS place, jsonb_build_object('kind', 'label', 'label', b.name, 'description', coalesce(b.definition ->> 'description', ''), 'words', coalesce(nullif(b.definition -> 'words', 'null'), '[]'),
+    'for', coalesce(nullif(b.definition -> 'for', 'null'), '[]'), 'against', coalesce(nullif(b.definition -> 'against', 'null'), '[]'), 'set_by', b.set_by, 'set_at', b.set_at, 'matched_at', b.matched_at)::jsonb AS line
 FROM triage_labels b
 WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.definition IS NOT NULL AND b.name > $3::text
 ORDER BY b.name

@@ -171,7 +171,7 @@ func changeTag(c *request.Call, event tag.Event, word string) (wire.TriageTag, e
 	}
 	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageTag, error) {
 		t, err := inspect.ChangeTag(ctx, tx, c.By.Tenant, inspect.TagChange{
-			Message: id, Action: c.R.PathValue("action"), Event: event, Person: c.By.Person(), NamesOperator: namesOperator(c), Actor: c.By.Actor(),
+			Message: id, Action: c.R.PathValue("action"), Event: event, Person: c.By.Person(), NamesOperator: c.By.MayLoosen(), Actor: c.By.Actor(),
 		})
 		if err != nil {
 			return t, err
@@ -179,10 +179,6 @@ func changeTag(c *request.Call, event tag.Event, word string) (wire.TriageTag, e
 		return shownTag(c, t), recordTag(ctx, tx, c, t, word)
 	})
 }
-
-// namesOperator reports whether the caller may name the operator of an account, and
-// reads mail: such a person stands in where an account names none.
-func namesOperator(c *request.Call) bool { return c.By.MayLoosen() && access.ReadsMail(c.By) }
 
 // recordTag records a change of a tag by a person.
 func recordTag(ctx context.Context, tx pgx.Tx, c *request.Call, t wire.TriageTag, word string) error {
@@ -198,7 +194,7 @@ func RetryTag(c *request.Call) error {
 		return request.Invalid("/path/log_id", envelope.RuleFormat, "must be a UUID")
 	}
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageTag, error) {
-		t, err := inspect.RetryTag(ctx, tx, c.By.Tenant, id, inspect.TagChange{Person: c.By.Person(), NamesOperator: namesOperator(c), Actor: c.By.Actor()})
+		t, err := inspect.RetryTag(ctx, tx, c.By.Tenant, id, inspect.TagChange{Person: c.By.Person(), NamesOperator: c.By.MayLoosen(), Actor: c.By.Actor()})
 		if err != nil {
 			return t, err
 		}
