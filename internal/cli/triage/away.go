@@ -114,9 +114,9 @@ func showAway(a *command.App) *cobra.Command {
 	})
 }
 
-// put stores the answer of an account.
-func put(ctx context.Context, c *client.Client, v wire.TriageAccount, to *wire.TriageAway) (wire.TriageAccount, error) {
-	v.Proposals.Away = to
+// putProposals stores an account with other proposals, unless it was changed since it was
+// read.
+func putProposals(ctx context.Context, c *client.Client, v wire.TriageAccount) (wire.TriageAccount, error) {
 	_, err := c.PutTriageAccount(ctx, v.Name, wire.TriageAccountInput{
 		Kind: v.Kind, Connection: v.Connection, Settings: &v.Settings, Proposals: &v.Proposals, Texts: &v.Texts, SecretFrom: v.SecretFrom,
 		Enabled: &v.Enabled, Every: &v.Every, BackfillDays: &v.BackfillDays, Operator: v.Operator,
@@ -172,7 +172,7 @@ func setAway(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if v, err = put(ctx, c, v, &to); err != nil {
+		if v, err = putProposals(ctx, c, v); err != nil {
 			return errors.Join(err, c.RevokeGrant(ctx, id))
 		}
 		if err := revoke(ctx, c, old); err != nil {
@@ -204,7 +204,8 @@ func endAway(a *command.App) *cobra.Command {
 			return err
 		}
 		if v.Proposals.Away != nil {
-			if v, err = put(ctx, c, v, nil); err != nil {
+			v.Proposals.Away = nil
+			if v, err = putProposals(ctx, c, v); err != nil {
 				return err
 			}
 		}

@@ -63,6 +63,7 @@ func showBrief(a *command.App) *cobra.Command {
 	cmd.Flags().BoolVar(&f.Mail, "mail", false, "show senders and subjects even if the account's settings hide them")
 	command.EnumFlag(cmd, &format, "format", "`format`: text, markdown or slack (Block Kit); --json writes the data", formatText, formatMarkdown, formatSlack)
 	command.PastFlag(cmd, &f.Since, "since", "cover the mail since this `time`, or a duration ago (default: the last brief that was sent, or 24h)")
+	cmd.AddCommand(scheduleBrief(a))
 	return cmd
 }
 

@@ -46,6 +46,24 @@ type Channel struct {
 	Channel string `json:"channel,omitempty"`
 }
 
+// The tools that send briefs.
+const (
+	ToolMail    = "message.brief"
+	ToolSlack   = "slack.message.send"
+	ToolWebhook = "slack.webhook.send"
+)
+
+// Tool returns the tool that sends a brief to the channel.
+func (c Channel) Tool() string {
+	switch {
+	case c.To != "":
+		return ToolMail
+	case c.Channel != "":
+		return ToolSlack
+	}
+	return ToolWebhook
+}
+
 // maxChannels bounds the channels of an account.
 const maxChannels = 5
 

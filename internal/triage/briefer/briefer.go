@@ -5,6 +5,7 @@
 package briefer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -162,13 +163,6 @@ func (b *Briefer) alert(ctx context.Context, tx pgx.Tx, a account.Account, now t
 	return errors.Join(propose(ctx, tx, a, "alert", now, now, rows), alerted(ctx, tx, a, pending, now))
 }
 
-// The tools that send messages.
-const (
-	toolMail    = "message.brief"
-	toolSlack   = "slack.message.send"
-	toolWebhook = "slack.webhook.send"
-)
-
 // row is a message to a channel.
 type row struct {
 	External string          `json:"external_id"`
@@ -185,19 +179,18 @@ func message(a account.Account, c brief.Channel, due string, deadline time.Time,
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", a.ID, channel, due))
 	r := row{External: "triage:brief:" + hex.EncodeToString(sum[:]), Channel: string(channel)}
-	tool := envelope.Tool{Source: c.Source, Name: toolSlack}
+	tool := envelope.Tool{Source: cmp.Or(c.Source, a.Proposals.Source), Name: c.Tool()}
 	var args any
-	switch {
-	case c.To != "":
-		tool = envelope.Tool{Source: a.Proposals.Source, Name: toolMail}
+	switch tool.Name {
+	case brief.ToolMail:
 		args = map[string]string{"account": a.Proposals.Account, "to": c.To, "subject": subject, "text": text}
-	case c.Channel != "":
+	case brief.ToolSlack:
 		args = struct {
 			Channel string `json:"channel"`
 			brief.Message
 		}{c.Channel, blocks}
 	default:
-		tool.Name, args = toolWebhook, blocks
+		args = blocks
 	}
 	e := envelope.Proposal{Type: envelope.TypeExec, ExternalID: r.External, Tool: tool, Risk: envelope.RiskLow}
 	e.Constraints.MustRunBefore = deadline.UTC().Truncate(time.Second)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-dev/countersign/internal/triage/brief"
 	"github.com/countersign-dev/countersign/internal/triage/tag"
 )
 
@@ -26,10 +27,11 @@ const (
 )
 
 // Patterns returns the patterns of tools that a database login of triage may propose,
-// of any source: the tools of mail, and those of the built-in actions of tags. The
-// database accepts the latter as open tries of tags alone.
+// of any source: the tools of mail, those of the built-in actions of tags, and those
+// that send briefs. The database accepts the latter as open tries of tags alone, and for
+// channels of briefs alone.
 func Patterns() []string {
-	var all []string
+	all := []string{"*:" + brief.ToolMail, "*:" + brief.ToolSlack, "*:" + brief.ToolWebhook}
 	for _, action := range slices.Sorted(maps.Keys(tag.Registry(nil))) {
 		all = append(all, "*:"+tag.Registry(nil)[action].Tool)
 	}
