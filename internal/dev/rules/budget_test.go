@@ -25,7 +25,7 @@ func areas() []area {
 		{"sources", []string{"internal/source", "internal/connection"}, 11370},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 44800},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 27000},
-		{"the command line", []string{"internal/cli"}, 15400},
+		{"the command line", []string{"internal/cli"}, 15900},
 		{"the page", []string{"web"}, 13600},
 		{"the database", []string{"db", "internal/postgres"}, 14700},
 		{"what all share", []string{".", "internal", "schemas"}, 6500},
