@@ -154,16 +154,11 @@ func failOverLagging(ctx context.Context, t *faultRun) error {
 		return err
 	}
 	until := time.Now().Add(lagsFor)
-	settled, err := t.settled(ctx)
+	before, err := t.awaitLosses(ctx, true)
 	if err != nil {
 		return err
 	}
-	before := settled
-	err = process.Poll(ctx, pollInterval, func() (bool, error) {
-		before, err = t.settled(ctx)
-		return before >= settled+lostAtLeast && time.Now().After(until), err
-	})
-	if err != nil {
+	if err := process.Wait(ctx, time.Until(until)); err != nil {
 		return err
 	}
 	err = t.during(byFailover, func() error {

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// lostAtLeast is the number of settled actions that the database loses.
+	// lostAtLeast is the number of settled actions that the database loses, and an eighth of
+	// all in a short run.
 	lostAtLeast = 200
 	// heldTimeout bounds the time until the database is held and can be recovered.
 	heldTimeout = time.Minute
@@ -62,15 +63,7 @@ func setBack(ctx context.Context, t *faultRun) error {
 	if err := t.during(byRestart, func() error { return t.db.Snapshot(ctx) }); err != nil {
 		return err
 	}
-	settled, err := t.settled(ctx)
-	if err != nil {
-		return err
-	}
-	before := settled
-	err = process.Poll(ctx, pollInterval, func() (bool, error) {
-		before, err = t.settled(ctx)
-		return before >= settled+lostAtLeast, err
-	})
+	before, err := t.awaitLosses(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -83,6 +76,33 @@ func setBack(ctx context.Context, t *faultRun) error {
 	}
 	t.addSign(signSetBack, before-after)
 	return t.recoverAndRepeat(ctx)
+}
+
+// awaitLosses waits until enough actions are settled that the database can lose, and one is
+// accepted if that is asked for. It returns the number of all that are settled.
+func (t *faultRun) awaitLosses(ctx context.Context, accepted bool) (settled int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, heldTimeout)
+	defer cancel()
+	first, err := t.settled(ctx)
+	if err != nil {
+		return 0, err
+	}
+	stored, err := t.reader.Stored(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = process.Poll(ctx, pollInterval, func() (bool, error) {
+		now, err := t.reader.Stored(ctx)
+		if err != nil || accepted && now == stored {
+			return false, err
+		}
+		settled, err = t.settled(ctx)
+		return settled >= first+min(lostAtLeast, t.total()/8), err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("wait for actions that the database can lose: %w", err)
+	}
+	return settled, nil
 }
 
 // recoverAndRepeat recovers the database as a person does, and has the agents propose

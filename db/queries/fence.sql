@@ -93,11 +93,13 @@ SELECT
 
 -- name: FenceSet :one
 -- Changes the state of the fence. An open fence is that of the present server. A new
--- database gets an id of its own, since it may be made from a template. The first worker
+-- database gets an id of its own when it opens, since it may be made from a template; if it
+-- is held, workers know it as their database of before the first of them. The first worker
 -- on a changed server is here before any is recorded there. On the same server it is not
 -- known when commits went missing.
 UPDATE fence f
-SET database_id = CASE WHEN f.state = 'new' THEN gen_random_uuid() ELSE f.database_id END,
+SET database_id = CASE WHEN f.state = 'new' AND @state::text = 'open' THEN gen_random_uuid() ELSE f.database_id END,
+    earlier_id = CASE WHEN f.state = 'new' AND @state::text = 'open' THEN f.database_id ELSE f.earlier_id END,
     state = @state, reason = @reason, detail = @detail, epoch = @epoch, changed_at = now(),
     started = CASE WHEN @state::text = 'held' THEN f.started ELSE s.started END,
     point = CASE

@@ -71,9 +71,12 @@ func (i Identity) forked(now Identity) bool {
 // Status is the fence with the present server.
 type Status struct {
 	Database, RecoveredFrom uuid.UUID
-	Epoch                   int64
-	State                   State
-	Reason, Detail          string
+	// Earlier is the id of the database before the first worker or the last recovery gave
+	// it the present one; zero for none.
+	Earlier        uuid.UUID
+	Epoch          int64
+	State          State
+	Reason, Detail string
 	// Stored is the identity of the server that was checked last, Now that of the
 	// present one.
 	Stored, Now Identity
@@ -108,10 +111,11 @@ func (s Status) Why() string {
 	return ""
 }
 
-// memory is the knowledge that a worker has of a database: its identity, and for each loop the
-// last commit that was confirmed.
+// memory is the knowledge that a worker has of a database: its present and its earlier id, and for
+// each loop the last commit that was confirmed.
 type memory struct {
 	Database uuid.UUID       `json:"database_id"`
+	Earlier  uuid.UUID       `json:"earlier_id,omitzero"`
 	Worker   uuid.UUID       `json:"worker"`
 	Commits  map[int16]int64 `json:"commits"`
 }
@@ -126,6 +130,11 @@ func (m memory) missing(there map[int16]int64) string {
 		}
 	}
 	return ""
+}
+
+// knows reports whether a database is the one that is remembered, or was it earlier.
+func (m memory) knows(database uuid.UUID) bool {
+	return m.Database == database || m.Earlier == database && m.Earlier != uuid.Nil
 }
 
 // step is the next step of a worker about the fence.
@@ -159,13 +168,18 @@ type result struct {
 // decide compares the memory of a worker with the fence and with its commits that
 // are there. wanted is the database that the worker is for; zero for any.
 func decide(m memory, s Status, there map[int16]int64, wanted uuid.UUID) result {
-	if wanted != uuid.Nil && wanted != s.Database {
+	// A database that has its earlier id again was set back.
+	setBack := m.Database != uuid.Nil && m.Database != s.Database && m.knows(s.Database)
+	if wanted != uuid.Nil && wanted != s.Database && (!setBack || wanted != m.Database) {
 		return result{step: refuse, detail: fmt.Sprintf("the database is %s, and COUNTERSIGN_DATABASE_ID is %s", s.Database, wanted)}
 	}
-	if m.Database != uuid.Nil && m.Database != s.Database {
+	if m.Database != uuid.Nil && !m.knows(s.Database) {
 		return result{step: refuse, detail: fmt.Sprintf("the database is %s, and this worker or its state file is of %s", s.Database, m.Database)}
 	}
 	missing := m.missing(there)
+	if setBack {
+		missing = fmt.Sprintf("the database is %s, and became %s later", s.Database, m.Database)
+	}
 	lost := missing != ""
 	if s.State == StateHeld {
 		return result{step: wait, reason: s.Reason, detail: s.Detail, lost: lost}

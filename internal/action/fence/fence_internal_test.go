@@ -20,6 +20,8 @@ func TestDecide(t *testing.T) {
 		return s
 	}
 	remembers := memory{Database: id, Worker: worker, Commits: map[int16]int64{0: 4, 2: 9}}
+	became := remembers // the database was another one before its first worker, or its last recovery
+	became.Database, became.Earlier = other, id
 	all, less := map[int16]int64{0: 5, 1: 1, 2: 9}, map[int16]int64{0: 4, 2: 8}
 	restarted := status(func(s *Status) { s.SameServer = false })
 	for name, test := range map[string]struct {
@@ -49,6 +51,11 @@ func TestDecide(t *testing.T) {
 		"a loss while workers compare":              {remembers, status(func(s *Status) { s.State = StateChecking }), less, uuid.Nil, hold, ReasonLost},
 		"a server that changes while they do":       {remembers, status(func(s *Status) { s.State = StateChecking; s.SameServer = false }), all, uuid.Nil, begin, ""},
 		"a held database":                           {remembers, status(func(s *Status) { s.State, s.Reason = StateHeld, ReasonCopy }), all, uuid.Nil, wait, ReasonCopy},
+		"set back to before the first worker":       {became, status(func(s *Status) { s.State = StateNew }), nil, uuid.Nil, hold, ReasonLost},
+		"set back, and of this deployment":          {became, status(func(s *Status) { s.State = StateNew }), nil, other, hold, ReasonLost},
+		"set back, and of another deployment":       {became, status(func(s *Status) { s.State = StateNew }), nil, worker, refuse, ""},
+		"set back to before the recovery":           {became, checked, all, uuid.Nil, hold, ReasonLost},
+		"set back to before it, while it was held":  {became, status(func(s *Status) { s.State, s.Reason = StateHeld, ReasonCopy }), all, uuid.Nil, wait, ReasonCopy},
 		"the database of another deployment":        {memory{}, checked, nil, other, refuse, ""},
 		"a state file of another database":          {memory{Database: other, Worker: worker}, checked, nil, uuid.Nil, refuse, ""},
 	} {

@@ -55,7 +55,7 @@ type Guard struct {
 	wake chan struct{}
 
 	// The rest belongs to the goroutine that checks.
-	database uuid.UUID
+	database, earlier uuid.UUID
 	// seen is when the process was recorded last, by the database's clock, shown the last reason that was logged, and
 	// written the content of the state file.
 	seen  time.Time
@@ -88,7 +88,7 @@ func (g *Guard) Load() error {
 		return nil
 	}
 	old, err := readFile(g.cfg.File)
-	g.loops.old, g.database, g.written = old, old.Database, old
+	g.loops.old, g.database, g.earlier, g.written = old, old.Database, old.Earlier, old
 	return err
 }
 
@@ -159,9 +159,9 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 			return "", err
 		}
 	}
-	if remembered.Database != uuid.Nil && remembered.Database == r.RecoveredFrom {
+	if remembered.Database != uuid.Nil && remembered.Database != r.Database && remembered.knows(r.RecoveredFrom) {
 		g.forget()
-		g.database = r.Database
+		g.database, g.earlier = r.Database, r.Earlier
 		remembered = g.remember()
 	}
 	v := decide(remembered, r.Status, r.there, g.cfg.Database)
@@ -305,7 +305,8 @@ func (g *Guard) tell(ctx context.Context, database uuid.UUID, lost bool) error {
 
 // open lets the process claim.
 func (g *Guard) open(s Status) {
-	g.database = s.Database
+	g.database, g.earlier = s.Database, s.Earlier
+	g.told, g.done, g.lacks = uuid.Nil, uuid.Nil, false // it may be held again, with other calls
 	g.asks.Store(&period{s.AskFrom, s.AskUntil})
 	g.lost.Store(s.Lost > 0)
 	g.epoch.Store(s.Epoch)
@@ -326,7 +327,7 @@ func (g *Guard) save(m memory) error {
 	if g.cfg.File == "" || m.empty() {
 		return nil
 	}
-	m.Database = g.database
+	m.Database, m.Earlier = g.database, g.earlier
 	if g.written.Worker == m.Worker && missingNone(m, g.written) {
 		return nil
 	}

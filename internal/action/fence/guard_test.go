@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
@@ -106,19 +108,88 @@ func TestTheFirstWorkerAdoptsADatabase(t *testing.T) {
 	}
 }
 
-func TestNothingIsClaimedInADatabaseSetBackToBeforeItsFirstWorker(t *testing.T) {
+// setBackToNew has the database look as it did before its first worker.
+func (f *fixture) setBackToNew() {
+	f.t.Helper()
+	f.exec("DELETE FROM worker_commits")
+	f.exec("DELETE FROM workers")
+	f.exec(`UPDATE fence SET state = 'new', epoch = 0, database_id = earlier_id, earlier_id = NULL, system_id = '', database_oid = 0, timeline = 0,
+		started = NULL`)
+}
+
+func TestADatabaseSetBackToBeforeItsFirstWorkerIsHeld(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	f := newFixture(t, dbtest.DB(t), fence.Config{File: file})
+	f.is(fence.StateOpen)
+	f.commit()
+	f.is(fence.StateOpen) // writes the file
+	f.setBackToNew()
+
+	restarted := newFixture(t, f.db, fence.Config{File: file})
+	for _, worker := range []*fixture{f, restarted, newFixture(t, f.db, fence.Config{})} {
+		worker.is(fence.StateHeld)
+		if worker.claims(worker.loop.Next()) {
+			t.Error("a worker may claim, and so repeat the calls that were made")
+		}
+	}
+	if why := f.why(); !strings.HasPrefix(why, "held set_back: commits are missing: the database is ") { // the state file's process has ended
+		t.Error(why)
+	}
+
+	if _, done, err := apply(t, f.db, fence.Recovery{}); err != nil || !done {
+		t.Fatalf("Apply = %t, %v", done, err)
+	}
+
+	for _, worker := range []*fixture{f, restarted} {
+		worker.is(fence.StateOpen)
+		worker.commit()
+		worker.is(fence.StateOpen)
+	}
+}
+
+func TestAnotherNewDatabaseIsRefusedAndNotHeld(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.DB(t), fence.Config{})
 	f.is(fence.StateOpen)
 	f.commit()
-
-	f.exec("DELETE FROM worker_commits")
-	f.exec("DELETE FROM workers")
-	f.exec("UPDATE fence SET state = 'new', epoch = 0, database_id = gen_random_uuid(), system_id = '', database_oid = 0, timeline = 0, started = NULL")
+	f.setBackToNew()
+	f.exec("UPDATE fence SET database_id = gen_random_uuid()")
 
 	f.is(fence.StateHeld)
 	if f.claims(f.loop.Next()) {
-		t.Error("the worker of the database of before may claim, and so repeat what it sent")
+		t.Error("the worker of another database may claim")
+	}
+	newFixture(t, f.db, fence.Config{}).is(fence.StateOpen)
+}
+
+// TestADatabaseSetBackToBeforeItsRecoveryIsHeld has a worker make a call after a recovery, and
+// the fence set back to when it was held.
+func TestADatabaseSetBackToBeforeItsRecoveryIsHeld(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	fx, f := outboxtest.NewIn(t, db), newFixture(t, db, fence.Config{})
+	fx.Queue(envelope.EffectOnce, 1)
+	call := fx.Claim(1)[0]
+	f.is(fence.StateOpen)
+	f.commit()
+	f.exec("UPDATE outbox SET lease_until = now() - interval '1 second'")
+	f.exec("UPDATE worker_commits SET seq = seq - 1")
+	f.is(fence.StateHeld)
+	before := outboxtest.One[string](fx, "SELECT to_jsonb(f)::text FROM fence f")
+	if _, done, err := apply(t, db, fence.Recovery{}); err != nil || !done {
+		t.Fatalf("Apply = %t, %v", done, err)
+	}
+	f.is(fence.StateOpen)
+	f.commit()
+	f.guard.Started([]*outbox.Item{&call}, time.Now())
+
+	f.exec("DELETE FROM fence")
+	f.exec("INSERT INTO fence SELECT (jsonb_populate_record(NULL::fence, $1::jsonb)).*", before)
+
+	f.is(fence.StateHeld)
+	if n := outboxtest.One[int64](fx, "SELECT count(1) FROM lost_calls"); n != 1 {
+		t.Errorf("the worker reported %d calls of after the recovery, want 1", n)
 	}
 }
 

@@ -52,7 +52,7 @@ func (g *Guard) Loop() *Loop {
 func (g *Guard) remember() memory {
 	g.loops.mu.Lock()
 	defer g.loops.mu.Unlock()
-	m := memory{Database: g.database, Worker: g.worker, Commits: make(map[int16]int64)}
+	m := memory{Database: g.database, Earlier: g.earlier, Worker: g.worker, Commits: make(map[int16]int64)}
 	for _, l := range g.loops.all {
 		if n := l.confirmed.Load(); n > 0 {
 			m.Commits[l.number] = n

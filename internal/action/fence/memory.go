@@ -82,9 +82,9 @@ func (g *Guard) compareNotes(ctx context.Context, r reading) (changed bool, err 
 		return false, err
 	}
 	if len(notes) > 0 && g.database == uuid.Nil {
-		g.database, changed = notes[0].Database, true // that of the newest
+		g.database, g.earlier, changed = notes[0].Database, notes[0].Earlier, true // those of the newest
 	}
-	notes = slices.DeleteFunc(notes, func(n note) bool { return n.Database != r.Database })
+	notes = slices.DeleteFunc(notes, func(n note) bool { return !n.knows(r.Database) })
 	if len(notes) > 0 {
 		held, err := g.holdFor(ctx, notes)
 		if err != nil {
@@ -114,7 +114,7 @@ func (g *Guard) holdFor(ctx context.Context, notes []note) (held bool, err error
 		detail := ""
 		for _, n := range notes {
 			missing := n.missing(there[n.Worker])
-			if missing == "" || n.Database != r.Database {
+			if missing == "" || !n.knows(r.Database) {
 				continue
 			}
 			detail = cmp.Or(detail, missing)
@@ -151,7 +151,7 @@ func (g *Guard) write(ctx context.Context, m memory, now time.Time, ends bool) {
 		}
 	}
 	g.noted = now
-	m.Database = g.database
+	m.Database, m.Earlier = g.database, g.earlier
 	text, err := json.Marshal(note{m, g.cfg.Name, g.cfg.Lease, now})
 	if err == nil {
 		err = g.cfg.Memory.Write(ctx, g.worker.String(), string(text), old)

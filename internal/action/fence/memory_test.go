@@ -106,6 +106,7 @@ func TestNotesOutliveTheWorkers(t *testing.T) {
 			}
 			newFixture(t, db, cfg).is(fence.StateOpen) // the notes are of the database before
 			other := newFixture(t, dbtest.DB(t), cfg)
+			other.exec("UPDATE fence SET database_id = gen_random_uuid()") // as a migration does, and a copy of a template does not
 			other.is(fence.StateHeld)
 			if why := other.why(); !strings.HasPrefix(why, "new") {
 				t.Errorf("notes of another database hold this one: %s", why)

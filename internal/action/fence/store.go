@@ -15,7 +15,7 @@ import (
 
 // The statement is by hand: sqlc does not see the columns of server_identity.
 const readFence = `
-SELECT f.database_id, f.recovered_from, f.epoch, f.state, f.reason, f.detail, f.system_id, f.database_oid, f.timeline,
+SELECT f.database_id, f.recovered_from, f.earlier_id, f.epoch, f.state, f.reason, f.detail, f.system_id, f.database_oid, f.timeline,
     s.system_id, s.database_oid, s.timeline, coalesce(f.started = s.started, false), f.changed_at, f.ask_from, f.ask_until, f.lost, now(),
     ARRAY(SELECT c.loop FROM worker_commits c WHERE c.worker = $1 ORDER BY c.loop),
     ARRAY(SELECT c.seq FROM worker_commits c WHERE c.worker = $1 ORDER BY c.loop)
@@ -30,14 +30,14 @@ type reading struct {
 }
 
 func read(ctx context.Context, tx pgx.Tx, worker uuid.UUID) (r reading, err error) {
-	var from *uuid.UUID
+	var from, earlier *uuid.UUID
 	var askFrom, askUntil *time.Time
 	var loops []int16
 	var seqs []int64
 	err = tx.QueryRow(ctx, readFence, worker).Scan(
-		&r.Database, &from, &r.Epoch, &r.State, &r.Reason, &r.Detail, &r.Stored.System, &r.Stored.OID, &r.Stored.Timeline,
+		&r.Database, &from, &earlier, &r.Epoch, &r.State, &r.Reason, &r.Detail, &r.Stored.System, &r.Stored.OID, &r.Stored.Timeline,
 		&r.Now.System, &r.Now.OID, &r.Now.Timeline, &r.SameServer, &r.Since, &askFrom, &askUntil, &r.Lost, &r.now, &loops, &seqs)
-	r.RecoveredFrom, r.AskFrom, r.AskUntil = postgres.OrZero(from), postgres.OrZero(askFrom), postgres.OrZero(askUntil)
+	r.RecoveredFrom, r.Earlier, r.AskFrom, r.AskUntil = postgres.OrZero(from), postgres.OrZero(earlier), postgres.OrZero(askFrom), postgres.OrZero(askUntil)
 	r.there = make(map[int16]int64, len(loops))
 	for i, loop := range loops {
 		r.there[loop] = seqs[i]

@@ -230,7 +230,8 @@ func (q *Queries) FenceRecoveryPlan(ctx context.Context, db DBTX, arg *FenceReco
 
 const fenceSet = `-- name: FenceSet :one
 UPDATE fence f
-SET database_id = CASE WHEN f.state = 'new' THEN gen_random_uuid() ELSE f.database_id END,
+SET database_id = CASE WHEN f.state = 'new' AND $1::text = 'open' THEN gen_random_uuid() ELSE f.database_id END,
+    earlier_id = CASE WHEN f.state = 'new' AND $1::text = 'open' THEN f.database_id ELSE f.earlier_id END,
     state = $1, reason = $2, detail = $3, epoch = $4, changed_at = now(),
     started = CASE WHEN $1::text = 'held' THEN f.started ELSE s.started END,
     point = CASE
@@ -254,7 +255,8 @@ type FenceSetParams struct {
 }
 
 // Changes the state of the fence. An open fence is that of the present server. A new
-// database gets an id of its own, since it may be made from a template. The first worker
+// database gets an id of its own when it opens, since it may be made from a template; if it
+// is held, workers know it as their database of before the first of them. The first worker
 // on a changed server is here before any is recorded there. On the same server it is not
 // known when commits went missing.
 func (q *Queries) FenceSet(ctx context.Context, db DBTX, arg *FenceSetParams) (uuid.UUID, error) {
