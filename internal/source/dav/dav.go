@@ -37,6 +37,9 @@ const (
 	ToolDelete = "delete-item"
 	// ToolFind reports whether the item of a call exists.
 	ToolFind = "find-item"
+	// ToolEvents returns the events of the calendars. It is internal: only a worker
+	// calls it, for the briefs of a mail account.
+	ToolEvents = "read-events"
 )
 
 // document defines the tools.
@@ -121,7 +124,7 @@ func New(cfg Config) (*rest.Source, error) {
 	}
 	run := map[string]rest.Run{ToolDelete: rest.WithArgs(s.remove), ToolFind: rest.WithArgs(s.find)}
 	if len(cfg.Calendars) > 0 {
-		run[ToolReminder] = rest.WithArgs(s.remind)
+		run[ToolReminder], run[ToolEvents] = rest.WithArgs(s.remind), rest.WithArgs(s.events)
 	}
 	if len(cfg.AddressBooks) > 0 {
 		run[ToolContact] = rest.WithArgs(s.addContact)

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -100,7 +103,57 @@ func TestContacts(t *testing.T) {
 
 	r.call("k", dav.ToolContact, args, source.KindDone, "")
 
+	t.Run("events", func(t *testing.T) { r.T = t; r.readsEvents() })
 	r.contains(r.server.Items(r.server.AddressBook), "VERSION:3.0", "FN:Jane Q. Döe", "EMAIL:jane@newcompany.com", "EMAIL:j@example.org", "TEL:+1 555 0100", "TITLE:CTO", `NOTE:met\nin May`)
+}
+
+// readsEvents reads a day on which clocks change: a series, an event that was moved,
+// a whole day, one that the source created, and one that is not valid.
+func (r radicale) readsEvents() {
+	const head, foot = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nDTSTAMP:20260101T000000Z\r\nUID:", "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	for uid, event := range map[string]string{
+		"a": "SUMMARY:Standup\r\nLOCATION:Room 4\r\nORGANIZER:mailto:Bob@example.com\r\nATTENDEE;CN=Cy:mailto:cy@example.com\r\nDTSTART;TZID=Europe/Berlin:20261019T090000\r\nDTEND;TZID=Europe/Berlin:20261019T093000\r\nRRULE:FREQ=DAILY",
+		"b": "SUMMARY:Moved\r\nDTSTART:20261001T120000Z\r\nRRULE:FREQ=WEEKLY\r\nEND:VEVENT\r\nBEGIN:VEVENT\r\nDTSTAMP:20260101T000000Z\r\nUID:b\r\nSUMMARY:Moved\r\nRECURRENCE-ID:20261022T120000Z\r\nDTSTART:20261025T130000Z",
+		"c": "SUMMARY:Fair\r\nDTSTART;VALUE=DATE:20261025",
+		"d": "SUMMARY:Another day\r\nDTSTART:20261026T120000Z",
+		"e": "SUMMARY:Each hour\r\nDTSTART:20261025T000000Z\r\nRRULE:FREQ=HOURLY;COUNT=3",
+		"f": "SUMMARY:Floating\r\nDTSTART:20261025T000000",
+	} {
+		if status, text := r.server.Send(http.MethodPut, r.server.Calendar+uid+".ics", head+uid+"\r\n"+event+foot); status != http.StatusCreated {
+			r.Fatalf("PUT %s = %d %s", uid, status, text)
+		}
+	}
+	r.call("k2", dav.ToolReminder, `{"summary":"Pay","start":"2026-10-25T20:00:00+01:00","end":"2026-10-25T20:30:00+01:00"}`, source.KindDone, "")
+
+	var got dav.Events
+	result := r.call("e", dav.ToolEvents, `{"from":"2026-10-25T00:00:00+02:00","until":"2026-10-26T00:00:00+01:00","zone":"Europe/Berlin"}`, source.KindDone, "")
+	if err := json.Unmarshal(result, &got); err != nil {
+		r.Fatal(err)
+	}
+
+	at := func(clock string) time.Time {
+		t, err := time.Parse(time.RFC3339, "2026-10-"+clock+":00Z")
+		if err != nil {
+			r.Fatal(err)
+		}
+		return t
+	}
+	want := dav.Events{Unread: 1, Events: []dav.Event{
+		{Start: at("24T22:00"), End: at("25T23:00"), WholeDay: true, Summary: "Fair"},
+		{Start: at("24T22:00"), End: at("24T22:00"), Summary: "Floating"},
+		{Start: at("25T08:00"), End: at("25T08:30"), Summary: "Standup", Location: "Room 4", People: []string{"bob@example.com", "cy@example.com"}},
+		{Start: at("25T13:00"), End: at("25T13:00"), Summary: "Moved"},
+		{Start: at("25T19:00"), End: at("25T19:30"), Summary: "Pay"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.Errorf("events (-want +got):\n%s", diff)
+	}
+	for _, args := range []string{
+		`{"from":"2026-10-25T00:00:00Z","until":"2026-12-26T00:00:00Z","zone":"UTC"}`, `{"from":"2026-10-25T00:00:00Z","until":"2026-10-25T00:00:00Z","zone":"UTC"}`,
+		`{"from":"2026-10-25T00:00:00Z","until":"2026-10-26T00:00:00Z","zone":"Mars"}`,
+	} {
+		r.call(args, dav.ToolEvents, args, source.KindRefused, source.CodeInvalidArgs)
+	}
 }
 
 // TestCreatedOnceAndReverted walks an item from its creation to its deletion, and
@@ -168,6 +221,10 @@ func TestRejectedByRadicale(t *testing.T) {
 
 		got := src.Execute(t.Context(), source.Call{Key: "k", Tool: dav.ToolReminder, Args: remind("Pay").Args, Effect: envelope.EffectKeyed})
 
+		read := src.Execute(t.Context(), source.Call{Key: "k", Tool: dav.ToolEvents, Args: json.RawMessage(`{"from":"2026-10-25T00:00:00Z","until":"2026-10-26T00:00:00Z","zone":"UTC"}`), Effect: envelope.EffectRead})
+		if read.Kind == source.KindDone || read.Code != test.code || len(read.Result) > 0 {
+			t.Errorf("events with %s = %s %q (%s) with %s, want %q", name, read.Kind, read.Code, read.Message, read.Result, test.code)
+		}
 		if got.Kind != source.KindRefused || got.Code != test.code {
 			t.Errorf("Execute() with %s = %s %q (%s), want refused %q", name, got.Kind, got.Code, got.Message, test.code)
 		}

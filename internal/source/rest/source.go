@@ -28,7 +28,9 @@ type Tool struct {
 	Reversal *source.Reversal
 	// Local is set if a call has no effect outside of Countersign.
 	Local bool
-	Run   Run `json:"-"`
+	// Internal is set if List omits the tool, so that no action can name it.
+	Internal bool
+	Run      Run `json:"-"`
 }
 
 // Run makes one attempt at a call, whose arguments are an object that conforms
@@ -90,7 +92,9 @@ func NewSource(client *Client, tools ...Tool) (*Source, error) {
 		if s.schemas[t.Name], err = schema.Compile(t.Input); err != nil {
 			return nil, fmt.Errorf("input schema of %s: %w", t.Name, err)
 		}
-		s.tools = append(s.tools, t.definition())
+		if !t.Internal {
+			s.tools = append(s.tools, t.definition())
+		}
 		s.run[t.Name] = t.Run
 	}
 	return s, nil
