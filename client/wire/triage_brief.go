@@ -96,12 +96,14 @@ type TriageBriefItem struct {
 // TriageBriefCalendar is a day in a calendar.
 type TriageBriefCalendar struct {
 	// Source is the source of kind dav that was read. Problem is why it was not, or "".
-	Source  string                            `json:"source"`
-	Problem string                            `json:"problem,omitempty"`
-	Events  TriageBriefList[TriageBriefEvent] `json:"events"`
+	Source  string `json:"source"`
+	Problem string `json:"problem,omitempty"`
+	// Unread counts the events of the coming days that cannot be read.
+	Unread int                               `json:"unread,omitempty"`
+	Events TriageBriefList[TriageBriefEvent] `json:"events"`
 }
 
-// TriageBriefEvent is an event of a calendar.
+// TriageBriefEvent is an event of a calendar. A brief without mail counts events alone.
 type TriageBriefEvent struct {
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end"`

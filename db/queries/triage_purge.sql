@@ -74,6 +74,8 @@ WITH chosen AS MATERIALIZED (
     RETURNING m.message_id
 ), briefs AS (
     DELETE FROM triage_briefs b WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id
+), calendars AS (
+    DELETE FROM triage_calendars c WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id
 )
 SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_refs r JOIN chosen c ON r.message_id = c.message_id WHERE r.tenant_id = @tenant_id)::bigint AS refs,

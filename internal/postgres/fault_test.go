@@ -75,7 +75,7 @@ func internal() []string {
 		"triage_refs_message_fkey", "triage_refs_pkey", "triage_runs_account_fkey", "triage_runs_kind_check", "triage_runs_pkey",
 		"triage_schedules_account_fkey", "triage_schedules_pkey", "triage_senders_account_fkey", "triage_senders_pkey",
 		"triage_proposals_repeats_key", "triage_set_aside_account_fkey", "triage_set_aside_pkey", "triage_set_aside_step_check",
-		"triage_briefs_account_fkey", "triage_briefs_due_key", "triage_briefs_external_id_check", "triage_briefs_kind_check", "triage_briefs_pkey", "triage_follow_ups_message_fkey", "triage_follow_ups_pkey", "triage_tag_log_message_fkey", "triage_tag_log_pkey", "triage_tag_log_status_check",
+		"triage_calendars_account_fkey", "triage_calendars_pkey", "triage_briefs_account_fkey", "triage_briefs_due_key", "triage_briefs_external_id_check", "triage_briefs_kind_check", "triage_briefs_pkey", "triage_follow_ups_message_fkey", "triage_follow_ups_pkey", "triage_tag_log_message_fkey", "triage_tag_log_pkey", "triage_tag_log_status_check",
 		"triage_findings_kind_check", "triage_findings_message_fkey", "triage_findings_pkey",
 		"triage_label_due_message_fkey", "triage_label_due_pkey", "triage_labeled_label_fkey", "triage_labeled_message_fkey", "triage_labeled_pkey",
 		"triage_labeled_holds_check", "triage_labels_account_fkey", "triage_labels_name_check", "triage_labels_pkey",

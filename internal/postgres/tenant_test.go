@@ -131,6 +131,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO triage_briefs (tenant_id, external_id, account_id, kind, channel, due_at, until_at, envelope)
 			SELECT $1, n, $1, 'alert', 'c', now(), now(), jsonb_build_object('type', 'mcp.exec', 'external_id', n, 'tool', '{"source":"s","name":"slack.webhook.send"}'::jsonb, 'args', '{}'::jsonb, 'constraints', '{}'::jsonb)
 			FROM (SELECT 'triage:brief:' || repeat('0', 64) AS n) t`,
+		`INSERT INTO triage_calendars (tenant_id, account_id, source_id, zone, tried_at) VALUES ($1, $1, 's', 'UTC', now())`,
 		`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, fields) VALUES ($1, $1, 1, $1, 'task', '[]')`,
 		`INSERT INTO triage_labels (tenant_id, account_id, name, definition, set_by) VALUES ($1, $1, 'l', '{}', 'n')`,
 		`INSERT INTO triage_labeled (tenant_id, message_id, label, account_id, score) VALUES ($1, $1, 'l', $1, 1)`,

@@ -52,7 +52,7 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 
 	want := map[string][]string{
 		"tables": {
-			"goose_db_version SELECT", "triage_accounts SELECT", "triage_briefs INSERT SELECT", "triage_corrections SELECT", "triage_decisions DELETE INSERT SELECT UPDATE", "triage_findings INSERT SELECT", "triage_folders INSERT SELECT UPDATE", "triage_follow_ups SELECT",
+			"goose_db_version SELECT", "triage_accounts SELECT", "triage_briefs INSERT SELECT", "triage_calendars SELECT", "triage_corrections SELECT", "triage_decisions DELETE INSERT SELECT UPDATE", "triage_findings INSERT SELECT", "triage_folders INSERT SELECT UPDATE", "triage_follow_ups SELECT",
 			"triage_label_due DELETE INSERT SELECT", "triage_labeled SELECT", "triage_labels SELECT",
 			"triage_locations DELETE INSERT SELECT UPDATE", "triage_messages DELETE INSERT SELECT UPDATE", "triage_proposals INSERT SELECT",
 			"triage_refs INSERT SELECT", "triage_runs INSERT SELECT UPDATE", "triage_schedules INSERT SELECT UPDATE", "triage_senders INSERT SELECT UPDATE",

@@ -5955,6 +5955,8 @@ export interface components {
             source: string;
             /** @description Why the calendar was not read. */
             problem?: string;
+            /** @description The events of the coming days that cannot be read. */
+            unread?: number;
             /** @description The events of the day. */
             events: {
                 total: number;

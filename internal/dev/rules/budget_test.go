@@ -22,8 +22,8 @@ func areas() []area {
 	return []area{
 		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 22350},
 		{"tenants", []string{"internal/tenant"}, 15750},
-		{"sources", []string{"internal/source", "internal/connection"}, 11370},
-		{"mail and triage", []string{"internal/mail", "internal/triage"}, 44800},
+		{"sources", []string{"internal/source", "internal/connection"}, 11900},
+		{"mail and triage", []string{"internal/mail", "internal/triage"}, 45450},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 27000},
 		{"the command line", []string{"internal/cli"}, 15900},
 		{"the page", []string{"web"}, 13600},

@@ -52,9 +52,9 @@ func mailUses() map[string][]string {
 }
 
 // usesMail lists the folders outside mail and triage that may import them: the
-// programs, the source of kind mail, and the part of the server that shows them.
+// programs, the sources of kind mail and dav, and the part of the server that shows them.
 func usesMail() []string {
-	return append(commands(), "internal/source/mail", "internal/server/rest/triage")
+	return append(commands(), "internal/source/mail", "internal/source/dav", "internal/server/rest/triage")
 }
 
 // mayPanic lists the files in which a panic is right, and why.

@@ -155,6 +155,8 @@ WITH chosen AS MATERIALIZED (
     RETURNING m.message_id
 ), briefs AS (
     DELETE FROM triage_briefs b WHERE b.tenant_id = $1 AND b.account_id = $2
+), calendars AS (
+    DELETE FROM triage_calendars c WHERE c.tenant_id = $1 AND c.account_id = $2
 )
 SELECT (SELECT count(1) FROM deleted)::bigint AS messages,
     (SELECT count(1) FROM triage_refs r JOIN chosen c ON r.message_id = c.message_id WHERE r.tenant_id = $1)::bigint AS refs,

@@ -51,7 +51,7 @@ func sections(b wire.TriageBrief) []section {
 	}
 	all := []section{mail, attention(b)}
 	if b.Calendar != nil {
-		all = append(all, calendar(*b.Calendar, zone))
+		all = append(all, calendar(*b.Calendar, b.ShowsMail, zone))
 	}
 	all = append(all, followUps("You owe", b.Owed, b.ShowsMail, b.Until, zone), followUps("You wait for", b.Awaited, b.ShowsMail, b.Until, zone), found(b.Found, b.ShowsMail, zone))
 	moved := section{title: "Left the inbox"}
@@ -93,12 +93,15 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss wait", n, noun)
 }
 
-func calendar(c wire.TriageBriefCalendar, zone *time.Location) section {
+func calendar(c wire.TriageBriefCalendar, showsMail bool, zone *time.Location) section {
 	s := section{title: "Calendar", more: c.Events.Total - len(c.Events.Items)}
 	for _, e := range c.Events.Items {
 		mark := e.Start.In(zone).Format(clock) + "–" + e.End.In(zone).Format(clock)
-		if e.WholeDay {
+		switch {
+		case e.WholeDay:
 			mark = "all day"
+		case e.End.Equal(e.Start):
+			mark = e.Start.In(zone).Format(clock)
 		}
 		text := cmp.Or(e.Summary, "(no title)")
 		if e.Location != "" {
@@ -111,6 +114,13 @@ func calendar(c wire.TriageBriefCalendar, zone *time.Location) section {
 		s.note = "The calendar " + c.Source + " is missing: " + c.Problem + "."
 	case c.Events.Total == 0:
 		s.note = "No events."
+	case !showsMail && c.Events.Total == 1:
+		s.more, s.note = 0, "1 event."
+	case !showsMail:
+		s.more, s.note = 0, fmt.Sprintf("%d events.", c.Events.Total)
+	}
+	if c.Unread > 0 {
+		s.note = strings.TrimSpace(s.note + fmt.Sprintf(" Events that cannot be read: %d.", c.Unread))
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func example() wire.TriageBrief {
 			wire.TriageBriefMessage{Bucket: "urgent", Sender: "mila@work.example", SenderName: "Mila", Subject: "The site is down"},
 			wire.TriageBriefMessage{Bucket: "actionable", Sender: "eve@evil.example", Subject: "[Click](https://evil.example) *now* <!channel> <https://evil.example|bank> `x`\nBcc: a@b.example \x1b[31m\u202egnp.exe"},
 			wire.TriageBriefMessage{Bucket: "informational", Question: true, Sender: "k@example.org", SenderName: "# Kōki 光希", Subject: ""}),
-		Calendar: &wire.TriageBriefCalendar{Source: "home", Events: list(2,
+		Calendar: &wire.TriageBriefCalendar{Source: "home", Unread: 1, Events: list(2,
 			wire.TriageBriefEvent{WholeDay: true, Start: at("2026-11-27T00:00:00Z"), End: at("2026-11-28T00:00:00Z"), Summary: "Anniversary"},
 			wire.TriageBriefEvent{Start: at("2026-11-27T08:00:00Z"), End: at("2026-11-27T08:30:00Z"), Summary: "Standup", Location: "Room 4"})},
 		Owed: owes(1, list(2,
@@ -79,7 +79,9 @@ func counts() wire.TriageBrief {
 func TestRenderings(t *testing.T) {
 	t.Parallel()
 	empty := wire.TriageBrief{Account: "a", Kind: "morning", Zone: "UTC", Since: time.Unix(0, 0), Until: time.Unix(86400, 0), Calendar: &wire.TriageBriefCalendar{Source: "home"}}
-	for name, b := range map[string]wire.TriageBrief{"mail": example(), "counts": counts(), "empty": empty} {
+	busy := counts()
+	busy.Calendar = &wire.TriageBriefCalendar{Source: "home", Events: list[wire.TriageBriefEvent](3)}
+	for name, b := range map[string]wire.TriageBrief{"mail": example(), "counts": counts(), "busy": busy, "empty": empty} {
 		slack, err := json.MarshalIndent(brief.Slack(b), "", "  ")
 		if err != nil {
 			t.Fatal(err)

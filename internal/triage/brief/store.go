@@ -36,8 +36,7 @@ const maxItems = 10
 // undecided is the name of the bucket of messages without a decision.
 const undecided = "undecided"
 
-// Read makes a brief from stored data. Its calendar
-// has no events, and the reason.
+// Read makes a brief from stored data.
 func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error) {
 	b := wire.TriageBrief{
 		Account: about.Name, Kind: string(about.Kind), Zone: about.Settings.Zone, Since: about.Since.UTC(), Until: about.Until.UTC(), ShowsMail: about.ShowMail,
@@ -72,8 +71,8 @@ func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error)
 	if b.Found, err = readFound(ctx, tx, about); err != nil {
 		return b, err
 	}
-	if calendar := about.Settings.Calendar; calendar != "" {
-		b.Calendar = &wire.TriageBriefCalendar{Source: calendar, Problem: "calendars are not read yet", Events: of[wire.TriageBriefEvent](nil)}
+	if b.Calendar, err = readCalendar(ctx, tx, about); err != nil {
+		return b, err
 	}
 	if !about.ShowMail {
 		withoutMail(&b)
@@ -151,10 +150,13 @@ func of[T any](all []T) wire.TriageBriefList[T] {
 	return wire.TriageBriefList[T]{Total: len(all), Items: append([]T{}, all[:min(len(all), maxItems)]...)}
 }
 
-// withoutMail takes senders, subjects and spans out of a brief, and keeps numbers and
-// due dates.
+// withoutMail takes senders, subjects, spans and events out of a brief, and keeps
+// numbers and due dates.
 func withoutMail(b *wire.TriageBrief) {
 	b.Attention.Items, b.Found.Items = []wire.TriageBriefMessage{}, []wire.TriageBriefItem{}
+	if b.Calendar != nil {
+		b.Calendar.Events.Items = []wire.TriageBriefEvent{}
+	}
 	for _, items := range [][]wire.TriageFollowUp{b.Owed.Items, b.Awaited.Items} {
 		for i := range items {
 			items[i].With, items[i].WithName, items[i].Subject, items[i].DueText = "", "", "", ""

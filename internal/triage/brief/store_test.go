@@ -278,6 +278,49 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestCalendar has the events of the day of the account's zone in briefs, unless they
+// were not read for an hour, or from another source or for another zone.
+func TestCalendar(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	settings := brief.Settings{Zone: "America/New_York", Calendar: "home", ShowMail: true}
+	shows := func(name string, total int, want ...string) {
+		t.Helper()
+		text := brief.Text(f.read(&settings))
+		for _, line := range want {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("%s: no line %q in\n%s", name, line, text)
+			}
+		}
+		if b := f.read(&settings); b.Calendar.Events.Total != total {
+			t.Errorf("%s: %d events, want %d", name, b.Calendar.Events.Total, total)
+		}
+	}
+	shows("before the first reading", 0, "  The calendar home is missing: it was not read yet.")
+	f.exec(`INSERT INTO triage_calendars (tenant_id, account_id, source_id, zone, tried_at, problem) VALUES ($1, $2, 'home', 'America/New_York', $3, 'the server does not return it (unauthorized)')`, f.account, f.now)
+	shows("without a login", 0, "  The calendar home is missing: the server does not return it (unauthorized).")
+	f.exec(`UPDATE triage_calendars SET read_at = $2, events = $3 WHERE tenant_id = $1`, f.now.Add(-50*time.Minute), `{"unread":2,"events":[
+		{"start":"2026-11-26T05:00:00Z","end":"2026-11-27T05:00:00Z","whole_day":true,"summary":"YESTERDAY"},
+		{"start":"2026-11-27T05:00:00Z","end":"2026-11-28T05:00:00Z","whole_day":true,"summary":"SECRET Fair","people":["SECRET@example.org"]},
+		{"start":"2026-11-28T04:00:00Z","end":"2026-11-28T06:00:00Z","whole_day":false,"summary":"SECRET Late","location":"Room 4"},
+		{"start":"2026-11-28T05:00:00Z","end":"2026-11-28T06:00:00Z","whole_day":false,"summary":"TOMORROW"}]}`)
+	shows("with the problem of a later try", 2, "  all day      SECRET Fair", "  23:00–01:00  SECRET Late (Room 4)", "  Events that cannot be read: 2.")
+	f.exec("UPDATE triage_calendars SET problem = '' WHERE tenant_id = $1")
+	settings.ShowMail = false
+	shows("without mail", 2, "  2 events. Events that cannot be read: 2.")
+	data, err := json.Marshal(f.read(&settings))
+	if err != nil || strings.Contains(string(data), "SECRET") || strings.Contains(brief.Text(f.read(&settings)), "SECRET") {
+		t.Errorf("a brief without mail has text of events: %s", data)
+	}
+	f.now = f.now.Add(20 * time.Minute)
+	shows("when no worker runs", 0, "  The calendar home is missing: it was last read on 27 November at 02:10.")
+	f.now = f.now.Add(-20 * time.Minute)
+	settings.Zone = "UTC"
+	shows("in another zone", 0, "  The calendar home is missing: it was not read yet.")
+	settings.Zone, settings.Calendar = "America/New_York", "work"
+	shows("from another source", 0, "  The calendar work is missing: it was not read yet.")
+}
+
 // TestRead makes a brief with and without mail.
 func TestRead(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,7 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	f.exec("INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by) SELECT tenant_id, account_id, message_id, 'act', 'fyi', convert_to($1, 'utf8'), 'ada' FROM triage_decisions", canary)
 	f.exec("INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by, text) SELECT tenant_id, account_id, message_id, 'summary', $1, 'ada', $1 FROM triage_decisions", canary)
 	f.exec("INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT tenant_id, account_id, $1, '1', now(), 1, 'read', $1 FROM triage_accounts", canary)
+	f.exec("INSERT INTO triage_calendars (tenant_id, account_id, source_id, zone, tried_at, events) SELECT tenant_id, account_id, 'home', 'UTC', now(), to_jsonb($1::text) FROM triage_accounts", canary)
 	f.exec("INSERT INTO triage_tags (tenant_id, message_id, action, account_id, state, problem, tagged_by) SELECT tenant_id, message_id, 'a', account_id, 'due', $1, $1 FROM triage_messages", canary)
 	f.exec("INSERT INTO triage_follow_ups (tenant_id, message_id, account_id, set_by) SELECT tenant_id, message_id, account_id, $1 FROM triage_messages", canary)
 	f.exec(`INSERT INTO triage_findings (tenant_id, message_id, finding_no, account_id, kind, key, fields)
@@ -117,6 +118,7 @@ func TestPurgeLeavesNoTextOfTheAccount(t *testing.T) {
 	// Follow-ups and findings go with the messages, and briefs before them.
 	delete(before, "triage_follow_ups")
 	delete(before, "triage_briefs")
+	delete(before, "triage_calendars")
 	delete(before, "triage_findings")
 	delete(before, "triage_labeled")
 	delete(before, "triage_label_due")

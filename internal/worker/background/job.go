@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/connection/calendar"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
@@ -63,6 +64,8 @@ type (
 	// RefreshArgs are the arguments of the job that lists sources whose listing is old or for which a listing
 	// was requested.
 	RefreshArgs struct{ refreshJob }
+	// calendarArgs reads the calendars of briefs.
+	calendarArgs struct{ refreshJob }
 	// partitionArgs makes the coming partitions of the execution log.
 	partitionArgs struct{ maintenanceJob }
 	// checkpointArgs writes checkpoints of the events that are complete.
@@ -82,6 +85,7 @@ type (
 // Kind implements river.JobArgs.
 func (RefreshArgs) Kind() string { return "countersign_refresh" }
 
+func (calendarArgs) Kind() string       { return "countersign_calendars" }
 func (partitionArgs) Kind() string      { return "countersign_partition" }
 func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
 func (retentionArgs) Kind() string      { return "countersign_retention" }
@@ -98,6 +102,7 @@ func PeriodicJobs() []*river.PeriodicJob {
 			&river.PeriodicJobOpts{RunOnStart: true})
 	}
 	return []*river.PeriodicJob{
+		every(time.Minute, calendarArgs{}),
 		every(time.Hour, partitionArgs{}),
 		every(time.Minute, checkpointArgs{}),
 		every(24*time.Hour, retentionArgs{}),
@@ -114,6 +119,8 @@ func Jobs(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age 
 	refresher := connection.NewRefresher(db, cache, live, log)
 	all := river.NewWorkers()
 	add(all, func(ctx context.Context, _ RefreshArgs) error { return refresher.RefreshStale(ctx, age) })
+	calendars := calendar.New(db, cache, live, log)
+	add(all, func(ctx context.Context, _ calendarArgs) error { return calendars.Read(ctx, time.Now()) })
 	add(all, func(ctx context.Context, _ partitionArgs) error { return EnsurePartitions(ctx, db) })
 	add(all, func(ctx context.Context, _ checkpointArgs) error {
 		return inParts(ctx, func(more func() bool) (bool, error) { return audit.CheckpointAll(ctx, db, more) })

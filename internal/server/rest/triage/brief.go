@@ -14,7 +14,7 @@ import (
 )
 
 // Brief handles GET /api/v1/triage/accounts/{name}/brief. It returns a brief about an
-// account, without its calendar.
+// account.
 func Brief(c *request.Call) error {
 	since, err := c.QueryTime("since")
 	if err != nil {
