@@ -47,9 +47,14 @@ namespace inbox {
     special_use = \Trash
   }
 }
+# A process serves many connections, since starts of processes are most of the work.
+service imap {
+  service_count = 1000
+}
 service imap-login {
   chroot =
   process_min_avail = 1
+  service_count = 0
   inet_listener imap {
     port = {port}
   }
