@@ -5,6 +5,7 @@ package openapitest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Contract struct {
 	Paths map[string]map[string]Operation
 
 	text      []byte
+	whole     any // the text, decoded
 	responses map[string]response
 	// compiling guards compiler.
 	compiling sync.Mutex
@@ -36,6 +38,7 @@ type Operation struct {
 	Roles       []identity.Role     `json:"x-roles"`
 	Scope       identity.Scope      `json:"x-scope"`
 	Security    []any               `json:"security"`
+	Body        any                 `json:"requestBody"`
 	Responses   map[string]response `json:"responses"`
 }
 
@@ -58,7 +61,7 @@ var read = sync.OnceValues(func() (*Contract, error) {
 		Paths      map[string]map[string]Operation
 		Components struct{ Responses map[string]response }
 	}
-	if err := json.Unmarshal(c.text, &file); err != nil {
+	if err := errors.Join(json.Unmarshal(c.text, &file), json.Unmarshal(c.text, &c.whole)); err != nil {
 		return nil, err
 	}
 	c.Paths, c.responses = file.Paths, file.Components.Responses

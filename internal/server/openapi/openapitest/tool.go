@@ -1,7 +1,6 @@
 package openapitest
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -14,16 +13,7 @@ func (c *Contract) NamesTools(path, method string) bool {
 	if strings.Contains(path, "{tool}") || strings.HasPrefix(path, "/api/v1/sources/") {
 		return true
 	}
-	var file struct {
-		Paths map[string]map[string]struct {
-			Body any `json:"requestBody"`
-		}
-	}
-	var whole any
-	if json.Unmarshal(c.text, &file) != nil || json.Unmarshal(c.text, &whole) != nil {
-		return false
-	}
-	return namesTools(whole, file.Paths[path][method].Body, make(map[string]bool))
+	return namesTools(c.whole, c.Paths[path][method].Body, make(map[string]bool))
 }
 
 // namesTools looks for properties that name tools below a part of the file. An
