@@ -450,7 +450,7 @@ func TestRandomUndosOfTriage(t *testing.T) {
 	server := dovecottest.New(t)
 	f := newTriageFixture(newFixture(t))
 	f.listMail()
-	few(t, "rapid.checks", "12")
+	few(t, "rapid.checks", "8")
 	few(t, "rapid.steps", "20")
 	users := 0
 	rapid.Check(t, func(rt *rapid.T) {

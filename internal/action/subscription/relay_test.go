@@ -120,7 +120,7 @@ func TestManyEventsAreProposedInBatches(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
-	const n = 10_000
+	const n = 3000
 	h.propose("free", `{}`, n)
 
 	var steps atomic.Int32

@@ -317,14 +317,17 @@ func TestTextOfMailNeedsItsScope(t *testing.T) {
 				others = append(others, s)
 			}
 		}
+		without := f.holder(identity.Grant{Name: "without", Role: role, Scopes: others})
 		for _, rt := range route.Access() {
 			if rt.Roles == nil || rt.Operation == "streamEvents" || !strings.HasPrefix(rt.Pattern, "GET ") {
 				continue
 			}
 			v := visits[rt.Operation]
-			without := f.holder(identity.Grant{Name: "without", Role: role, Scopes: others})
 			if a := without.send(v.method, v.path, v.body); strings.Contains(string(a.body), mailMarker) {
 				t.Errorf("%s shows text of mail to %s without mail:read: %s", rt.Operation, role, a.body)
+			}
+			if role != identity.RoleAdmin {
+				continue
 			}
 			if a := f.admin.send(v.method, v.path, v.body); strings.Contains(string(a.body), mailMarker) {
 				shown++
