@@ -133,3 +133,13 @@ WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.kind = 'aler
 
 -- name: TriageAlerted :exec
 UPDATE triage_messages m SET alerted_at = @at::timestamptz WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]);
+
+-- name: TriageBriefsMailed :many
+-- The briefs about an account that were proposed as mails, unless their text is erased.
+SELECT b.proposal_id::uuid AS proposal_id, (b.envelope #>> '{args,account}')::text AS account, (b.envelope #>> '{args,subject}')::text AS subject,
+    (b.envelope #>> '{args,text}')::text AS text
+FROM triage_briefs b
+WHERE b.tenant_id = @tenant_id AND b.account_id = @account_id AND b.proposal_id IS NOT NULL AND b.envelope #>> '{tool,name}' = 'message.brief'
+    AND b.made_at > now() - interval '30 days'
+ORDER BY b.made_at DESC
+LIMIT 1000;

@@ -6,7 +6,6 @@
 package outbox
 
 import (
-	"crypto/sha1"
 	"encoding/json"
 	"time"
 
@@ -29,18 +28,8 @@ type Lease struct {
 	Fence  int64
 }
 
-// Key is the envelope's idempotency key for a tool: the same
-// for every claim and every attempt. An action id is unique in its tenant
-// only, and two tenants may share a server.
-func (l Lease) Key() string {
-	var both [32]byte
-	copy(both[:16], l.Tenant[:])
-	copy(both[16:], l.Action[:])
-	sum := sha1.Sum(both[:]) // uuid.NewSHA1 allocates
-	id := uuid.UUID(sum[:16])
-	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80
-	return id.String()
-}
+// Key is the action's idempotency key for a tool.
+func (l Lease) Key() string { return envelope.Key(l.Tenant, l.Action) }
 
 // Mark counts a commit of one loop of a worker: a claim, start or settlement that
 // changes rows sets the seq of the loop's row in worker_commits. The zero Mark counts

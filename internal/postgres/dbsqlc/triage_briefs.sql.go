@@ -524,6 +524,54 @@ func (q *Queries) TriageBriefProposed(ctx context.Context, db DBTX, arg *TriageB
 	return err
 }
 
+const triageBriefsMailed = `-- name: TriageBriefsMailed :many
+SELECT b.proposal_id::uuid AS proposal_id, (b.envelope #>> '{args,account}')::text AS account, (b.envelope #>> '{args,subject}')::text AS subject,
+    (b.envelope #>> '{args,text}')::text AS text
+FROM triage_briefs b
+WHERE b.tenant_id = $1 AND b.account_id = $2 AND b.proposal_id IS NOT NULL AND b.envelope #>> '{tool,name}' = 'message.brief'
+    AND b.made_at > now() - interval '30 days'
+ORDER BY b.made_at DESC
+LIMIT 1000
+`
+
+type TriageBriefsMailedParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+type TriageBriefsMailedRow struct {
+	ProposalID uuid.UUID
+	Account    string
+	Subject    string
+	Text       string
+}
+
+// The briefs about an account that were proposed as mails, unless their text is erased.
+func (q *Queries) TriageBriefsMailed(ctx context.Context, db DBTX, arg *TriageBriefsMailedParams) ([]TriageBriefsMailedRow, error) {
+	rows, err := db.Query(ctx, triageBriefsMailed, arg.TenantID, arg.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageBriefsMailedRow{}
+	for rows.Next() {
+		var i TriageBriefsMailedRow
+		if err := rows.Scan(
+			&i.ProposalID,
+			&i.Account,
+			&i.Subject,
+			&i.Text,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageZone = `-- name: TriageZone :one
 SELECT t.timezone FROM tenants t WHERE t.tenant_id = $1
 `

@@ -3,7 +3,6 @@ package mail
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -79,12 +78,7 @@ func (s *session) store(ctx context.Context, folder, id string, raw []byte) sour
 // draftID returns the Message-ID of a call's draft, without angle brackets. It
 // is the same for every attempt.
 func draftID(key, account, from string) string {
-	sum := sha256.Sum256([]byte("countersign draft\x00" + account + "\x00" + key))
-	_, domain, ok := strings.Cut(from, "@")
-	if !ok {
-		domain = "draft.invalid"
-	}
-	return hex.EncodeToString(sum[:16]) + "@" + domain
+	return identity.CallID(key, account, from)
 }
 
 // compose returns the bytes of a mail. Those of a draft have no date, so that every

@@ -173,9 +173,9 @@ func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 	return s, err
 }
 
-// Once reads every account to its end, once: new mail and the rest of backfill.
-// It skips accounts that another process holds. The error names the accounts
-// that failed.
+// Once reads every account to its end, once: new mail and the rest of backfill. Then
+// it makes the briefs that are due. It skips accounts that another process holds. The
+// error names the accounts that failed.
 func (e *Engine) Once(ctx context.Context) error {
 	defer e.cfg.Models.Watch(ctx, e.cfg.Retry)()
 	var done []uuid.UUID
@@ -190,7 +190,7 @@ func (e *Engine) Once(ctx context.Context) error {
 		claimed, err := e.accounts.Claim(ctx, 1, true, done)
 		if err != nil || len(claimed) == 0 {
 			holding.Wait()
-			return errors.Join(append(failed, err)...)
+			return errors.Join(append(failed, err, briefer.New(e.accounts, e.cfg.Log).Round(ctx))...)
 		}
 		done = append(done, claimed[0].Account.ID)
 		holding.Go(func() {

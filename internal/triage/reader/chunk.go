@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/brief"
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
@@ -41,6 +42,8 @@ type chunk struct {
 	senders *thread.Senders
 	// absence holds the answers in the owner's absence.
 	absence plan.Absence
+	// briefs are the briefs that were mailed to the owner.
+	briefs brief.Mailed
 
 	messages  []messageRow
 	findings  []thread.Finding
@@ -104,16 +107,19 @@ func (c *chunk) take(m *mail) error {
 	}
 	m.id = uuid.Must(uuid.NewV7())
 	c.known[identity] = knownMessage{id: m.id}
-	outgoing := c.folder.Use == mailbox.UseSent
+	mailed := c.briefs.Has(m.message)
+	outgoing := c.folder.Use == mailbox.UseSent || mailed
 	in := c.threads.Find(&m.values, c.lease.Account.Settings.Addresses)
 	row := messageRow{
 		Message: m.values, ID: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Thread: in.ID, Outgoing: outgoing, Size: m.item.Size,
 	}
 	c.locate(m)
-	if outgoing {
+	switch {
+	case mailed: // nobody owes an answer to it
+	case outgoing:
 		row.Awaits = c.asks(m) && c.threads.FollowUps.Ask(in.ID, m.item.Received)
 		c.senders.Wrote(&m.values, in)
-	} else {
+	default:
 		var err error
 		if row.Automated, err = c.decide(m, in, nil); err != nil {
 			return err

@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/brief"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/lease"
@@ -142,7 +144,17 @@ func knownLocations(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder strin
 
 // load loads the input for deciding the chunk's messages.
 func (c *chunk) load(ctx context.Context, tx pgx.Tx) error {
-	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx), c.loadAbsence(ctx, tx))
+	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx), c.loadAbsence(ctx, tx), c.loadBriefs(ctx, tx))
+}
+
+// loadBriefs loads the briefs that were mailed to the owner.
+func (c *chunk) loadBriefs(ctx context.Context, tx pgx.Tx) (err error) {
+	among := make([]*message.Message, len(c.mails))
+	for i := range c.mails {
+		among[i] = c.mails[i].message
+	}
+	c.briefs, err = brief.MailedOf(ctx, tx, c.lease.Tenant, c.lease.Account.ID, c.lease.Account.Settings.Addresses, among)
+	return err
 }
 
 // loadAbsence loads the answers in the owner's absence so far.
