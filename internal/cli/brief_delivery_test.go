@@ -225,15 +225,15 @@ func (o *outside) counts() (mails, messages int) {
 // delivery is an account whose briefs go out by mail and to Slack, through processes of
 // triage and of the worker.
 type delivery struct {
-	t                *testing.T
-	out              *outside
-	db               *pgxpool.Pool
-	triageEnv        []string
-	workerEnv        []string
-	triage, worker   string
-	log              *lockedBuffer
-	began            time.Time
-	rounds, expected int
+	t              *testing.T
+	out            *outside
+	db             *pgxpool.Pool
+	triageEnv      []string
+	workerEnv      []string
+	triage, worker string
+	log            *lockedBuffer
+	began          time.Time
+	rounds         int
 }
 
 // lockedBuffer is a buffer that processes write to.
