@@ -74,6 +74,7 @@ func mayBeLarge() map[string]string {
 		"internal/tenant/catalog":   "is one document, its store and its search",
 		"internal/triage/evaluate":  "is figures of one report, a kind a file",
 		"internal/triage/classify":  "is the embedded models and their training",
+		"internal/triage/reader":    "is one pipeline: messages of an account to decisions",
 		"internal/triage/signal":    "is rules over a message, one a file",
 		"internal/worker":           "is one pipeline: claims, checks, calls and settlements",
 	}
