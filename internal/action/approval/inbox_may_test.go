@@ -69,7 +69,7 @@ func TestInboxPredictsApproval(t *testing.T) {
 	for n := range 8 {
 		o := newFixture(t)
 		o.review(2)
-		id := o.accept(message(typo)).Action
+		id, people := o.accept(message(typo)).Action, o.people()
 		var before []string
 		for step := range 10 {
 			next := names[random.IntN(len(names))]
@@ -78,7 +78,6 @@ func TestInboxPredictsApproval(t *testing.T) {
 			}
 			all[next](o, id)
 			before = append(before, next)
-			people := o.people()
 			for _, who := range slices.Sorted(maps.Keys(people)) {
 				if random.IntN(3) > 0 {
 					continue
