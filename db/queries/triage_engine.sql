@@ -285,12 +285,12 @@ RETURNING l.message_id;
 
 -- name: TriageMessagesInsert :exec
 INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, refs, thread_id, thread_subject, participants, outgoing,
-    automated, awaits, sender, sender_name, list, subject, body, sent_at, received_at, size)
+    automated, awaits, promises, delivers, sender, sender_name, list, subject, body, sent_at, sent_offset, received_at, size)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, decode(r ->> 'identity', 'hex'), r ->> 'header_id',
     ARRAY(SELECT jsonb_array_elements_text(r -> 'refs')), (r ->> 'thread_id')::uuid, r ->> 'thread_subject',
     ARRAY(SELECT jsonb_array_elements_text(r -> 'participants')), (r ->> 'outgoing')::boolean,
-    (r ->> 'automated')::boolean, (r ->> 'awaits')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
-    r ->> 'subject', r ->> 'body', (r ->> 'sent_at')::timestamptz, (r ->> 'received_at')::timestamptz, (r ->> 'size')::bigint
+    (r ->> 'automated')::boolean, (r ->> 'awaits')::boolean, (r ->> 'promises')::boolean, (r ->> 'delivers')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
+    r ->> 'subject', r ->> 'body', (r ->> 'sent_at')::timestamptz, (r ->> 'sent_offset')::integer, (r ->> 'received_at')::timestamptz, (r ->> 'size')::bigint
 FROM jsonb_array_elements(@rows::jsonb) r;
 
 -- name: TriageMessagesBack :exec

@@ -15,21 +15,25 @@ import (
 
 const triageFollowUpList = `-- name: TriageFollowUpList :many
 WITH asked AS MATERIALIZED (
-    SELECT m.message_id, m.thread_id, m.received_at, m.left_at, CASE WHEN d.act = 'commit' THEN 'them' ELSE 'me' END AS owed_by, d.act AS because
+    SELECT m.message_id, m.thread_id, m.received_at, m.left_at, false AS promised, CASE WHEN d.act = 'commit' THEN 'them' ELSE 'me' END AS owed_by, d.act AS because
     FROM triage_decisions d
     JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
     WHERE d.tenant_id = $1 AND d.account_id = $6 AND d.received_at >= $7 AND d.act IN ('request', 'propose', 'meet', 'commit')
         AND (d.act = 'commit' AND d.bucket <> 'archived' OR d.bucket IN ('urgent', 'actionable')) AND NOT m.automated AND m.list = ''
     UNION ALL
-    SELECT q.message_id, q.thread_id, q.received_at, NULL, 'them', 'question'
+    SELECT q.message_id, q.thread_id, q.received_at, NULL, false, 'them', 'question'
     FROM triage_messages q
     WHERE q.tenant_id = $1 AND q.account_id = $6 AND q.received_at >= $7 AND q.awaits
+    UNION ALL
+    SELECT o.message_id, o.thread_id, o.received_at, NULL, true, 'me', 'commit'
+    FROM triage_messages o
+    WHERE o.tenant_id = $1 AND o.account_id = $6 AND o.received_at >= $7 AND o.promises
 ), newest AS (
-    SELECT DISTINCT ON (a.thread_id, a.owed_by) a.message_id, a.thread_id, a.received_at, a.left_at, a.owed_by, a.because
+    SELECT DISTINCT ON (a.thread_id, a.owed_by, a.promised) a.message_id, a.thread_id, a.received_at, a.left_at, a.promised, a.owed_by, a.because
     FROM asked a
-    ORDER BY a.thread_id, a.owed_by, a.received_at DESC, a.message_id
+    ORDER BY a.thread_id, a.owed_by, a.promised, a.received_at DESC, a.message_id
 )
-SELECT n.message_id, n.thread_id, n.owed_by::text AS owed_by, n.because::text AS because, n.received_at, m.sent_at, m.outgoing, m.sender, m.sender_name, m.subject,
+SELECT n.message_id, n.thread_id, n.owed_by::text AS owed_by, n.because::text AS because, n.received_at, m.sent_at, m.sent_offset, m.outgoing, m.sender, m.sender_name, m.subject,
     m.participants, left(m.body, 8000)::text AS body, f.done_at, f.later_until
 FROM newest n
 JOIN triage_messages m ON m.tenant_id = $1 AND m.message_id = n.message_id
@@ -39,7 +43,7 @@ WHERE ($2::boolean OR f.done_at IS NULL AND (f.later_until IS NULL OR f.later_un
     AND NOT EXISTS (
         SELECT FROM triage_messages r
         WHERE r.tenant_id = $1 AND r.thread_id = n.thread_id AND r.received_at > n.received_at
-            AND r.outgoing = (n.owed_by = 'me') AND NOT r.automated
+            AND r.outgoing = (n.owed_by = 'me') AND NOT r.automated AND (r.delivers OR NOT n.promised)
     )
 ORDER BY n.received_at, n.message_id
 LIMIT $5::bigint
@@ -62,6 +66,7 @@ type TriageFollowUpListRow struct {
 	Because      string
 	ReceivedAt   time.Time
 	SentAt       *time.Time
+	SentOffset   *int32
 	Outgoing     bool
 	Sender       string
 	SenderName   string
@@ -74,7 +79,8 @@ type TriageFollowUpListRow struct {
 
 // The follow-ups of an account, oldest first: per thread and side the
 // newest message that asks or promises something, unless somebody of that side has
-// written in the thread since, or a person closed it or put it off.
+// written in the thread since, or a person closed it or put it off. A promise of the
+// owner is apart: a later message that has the promised thing ends it.
 func (q *Queries) TriageFollowUpList(ctx context.Context, db DBTX, arg *TriageFollowUpListParams) ([]TriageFollowUpListRow, error) {
 	rows, err := db.Query(ctx, triageFollowUpList,
 		arg.TenantID,
@@ -99,6 +105,7 @@ func (q *Queries) TriageFollowUpList(ctx context.Context, db DBTX, arg *TriageFo
 			&i.Because,
 			&i.ReceivedAt,
 			&i.SentAt,
+			&i.SentOffset,
 			&i.Outgoing,
 			&i.Sender,
 			&i.SenderName,

@@ -173,6 +173,54 @@ func TestFollowUps(t *testing.T) {
 	}
 }
 
+// TestPromises has the owner's promises as follow-ups until a later mail has the promised
+// thing or the owner closes them, with days by the sender's clock.
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t) // Friday 27 November, 08:00 UTC
+	report, offer, call := uuid.New(), uuid.New(), uuid.New()
+	f.message(report, 30*time.Hour, "request", "actionable", "asked", "Please send the report.")
+	mine := f.message(report, 29*time.Hour, "", "", "report", "I will send it by Monday.")
+	f.exec("UPDATE triage_messages SET promises = true, sent_at = received_at, sent_offset = 3600 WHERE tenant_id = $1 AND message_id = $2", mine)
+	asked := f.message(offer, 10*time.Hour, "request", "urgent", "offer", "Can we have it until tomorrow? See you on 20 December.")
+	// Thursday 22:00 UTC is Friday 08:00 in Brisbane: tomorrow is Saturday there.
+	f.exec("UPDATE triage_messages SET sent_at = received_at, sent_offset = 36000 WHERE tenant_id = $1 AND message_id = $2", asked)
+	lies := f.message(call, 10*time.Hour, "request", "urgent", "lies", "Answer by Monday.")
+	f.exec("UPDATE triage_messages SET sent_at = received_at + interval '30 days', sent_offset = 0 WHERE tenant_id = $1 AND message_id = $2", lies)
+
+	var got []string
+	for _, o := range f.followUps(false, false) {
+		text := o.OwedBy + " " + o.Because + " " + o.Subject
+		if o.Due != nil {
+			text += " " + o.DueText + " " + o.Due.Format(time.DateTime)
+		}
+		got = append(got, text)
+	}
+	want := []string{"me request offer until tomorrow 2026-11-28 22:59:59", "me commit report by Monday 2026-11-30 22:59:59", "me request lies"}
+	if !slices.Equal(got, want) {
+		t.Errorf("owed = %q, want %q", got, want)
+	}
+	f.message(report, 5*time.Hour, "", "", "thanks", "Thanks for waiting.")
+	f.message(report, 4*time.Hour, "fyi", "informational", "waits", "Fine.")
+	if got := f.owed(false, false); !slices.Equal(got, []string{"me offer", "me report", "me lies"}) {
+		t.Errorf("owed after another mail = %q", got)
+	}
+	if err := f.change(mine, wire.TriageFollowUpChange{Done: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.owed(false, false); !slices.Equal(got, []string{"me offer", "me lies"}) {
+		t.Errorf("owed after the owner closed it = %q", got)
+	}
+	if err := f.change(mine, wire.TriageFollowUpChange{Done: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	done := f.message(report, 3*time.Hour, "", "", "here", "Here is the report.")
+	f.exec("UPDATE triage_messages SET delivers = true WHERE tenant_id = $1 AND message_id = $2", done)
+	if got := f.owed(true, false); !slices.Equal(got, []string{"me offer", "me lies"}) {
+		t.Errorf("owed after the promised thing = %q", got)
+	}
+}
+
 // TestChangesOfFollowUpsAreChecked rejects changes of nothing, of both, of the past,
 // and of messages of another tenant.
 func TestChangesOfFollowUpsAreChecked(t *testing.T) {

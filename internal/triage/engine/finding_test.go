@@ -129,3 +129,16 @@ func TestOneTimeCodesAreNotKept(t *testing.T) {
 		t.Errorf("findings of a suspicious mail: %q", got)
 	}
 }
+
+// TestSentMailPromises stores the owner's promises and the offset of the sender's clock.
+func TestSentMailPromises(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deliver("Sent", testMail{id: "p@tallis.example", from: owner, to: "bob@example.org", subject: "Report", body: "I will send it by Friday."}.raw())
+	f.deliver("Sent", testMail{id: "d@tallis.example", from: owner, to: "bob@example.org", subject: "Draft", body: "Here is the draft."}.raw())
+	f.deliver("", testMail{id: "o@example.org", from: "bob@example.org", to: owner, subject: "Other", body: "I will send it by Friday."}.raw())
+	f.once()
+	if got := one[string](f, "SELECT string_agg(concat_ws(' ', subject, promises, delivers, sent_offset), ', ' ORDER BY subject) FROM triage_messages"); got != "Draft f t 0, Other f f 0, Report t f 0" {
+		t.Errorf("promises = %q", got)
+	}
+}

@@ -26,22 +26,39 @@ const Age = 90 * 24 * time.Hour
 // maxListed bounds the follow-ups of an account.
 const maxListed = 500
 
+// impossible is the difference to the time of arrival from which on the Date of a
+// message is not believed.
+const impossible = 48 * time.Hour
+
+// besides is the distance in bytes at which a date explains a day before it.
+const besides = 12
+
 // Dated sets the due date of a follow-up: the first date of its text on the day that
-// the message was received or later.
-func Dated(f *wire.TriageFollowUp, text string, received time.Time, zone *time.Location) {
+// the message was received or later, or the first time limit by a day of the week. Such
+// a day is of the sender's clock; sent is the zero time if that is unknown.
+func Dated(f *wire.TriageFollowUp, text string, sent, received time.Time, zone *time.Location) {
 	y, m, d := received.In(zone).Date()
 	day := time.Date(y, m, d, 0, 0, 0, 0, zone)
-	for _, found := range span.Dates(text, received, zone) {
-		if found.At.Before(day) {
-			continue
+	all := slices.DeleteFunc(span.Dates(text, received, zone), func(found span.Date) bool { return found.At.Before(day) })
+	if sent.Sub(received).Abs() <= impossible {
+		for _, limit := range span.Limits(text, sent) {
+			if !slices.ContainsFunc(all, func(found span.Date) bool {
+				return found.Span.From >= limit.Span.To && found.Span.From-limit.Span.To <= besides
+			}) {
+				all = append(all, limit)
+			}
 		}
-		due := found.At
-		if found.WholeDay {
-			due = time.Date(due.Year(), due.Month(), due.Day(), 23, 59, 59, 0, zone)
-		}
-		f.Due, f.DueText, f.WholeDay = new(due.UTC()), strings.Join(strings.Fields(found.Span.Of(text)), " "), found.WholeDay
+	}
+	if len(all) == 0 {
 		return
 	}
+	first := slices.MinFunc(all, func(a, b span.Date) int { return a.Span.From - b.Span.From })
+	due := first.At
+	if first.WholeDay {
+		y, m, d := due.Date()
+		due = time.Date(y, m, d, 23, 59, 59, 0, zone)
+	}
+	f.Due, f.DueText, f.WholeDay = new(due.UTC()), strings.Join(strings.Fields(first.Span.Of(text)), " "), first.WholeDay
 }
 
 // sortByDue sorts follow-ups by their due dates, those without one last, oldest first.

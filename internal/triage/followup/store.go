@@ -42,7 +42,11 @@ func List(ctx context.Context, tx pgx.Tx, q Query) ([]wire.TriageFollowUp, error
 		if r.Outgoing {
 			f.With, f.WithName = with(r.Participants, q.Own), ""
 		}
-		Dated(&f, r.Body, r.ReceivedAt, q.Zone)
+		var sent time.Time
+		if r.SentAt != nil && r.SentOffset != nil {
+			sent = r.SentAt.In(time.FixedZone("", int(*r.SentOffset)))
+		}
+		Dated(&f, r.Body, sent, r.ReceivedAt, q.Zone)
 		return f
 	})
 	sortByDue(all)

@@ -110,14 +110,13 @@ func (c *chunk) take(m *mail) error {
 	mailed := c.briefs.Has(m.message)
 	outgoing := c.folder.Use == mailbox.UseSent || mailed
 	in := c.threads.Find(&m.values, c.lease.Account.Settings.Addresses)
-	row := messageRow{
-		Message: m.values, ID: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Thread: in.ID, Outgoing: outgoing, Size: m.item.Size,
-	}
+	row := messageRow{Message: m.values, ID: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Thread: in.ID, Outgoing: outgoing, Size: m.item.Size}
 	c.locate(m)
 	switch {
 	case mailed: // nobody owes an answer to it
 	case outgoing:
 		row.Awaits = c.asks(m) && c.threads.FollowUps.Ask(in.ID, m.item.Received)
+		row.Pledge = thread.PledgeOf(m.message)
 		c.senders.Wrote(&m.values, in)
 	default:
 		var err error

@@ -19,6 +19,7 @@ import (
 
 type messageRow struct {
 	thread.Message
+	thread.Pledge
 	ID        uuid.UUID `json:"message_id"`
 	Identity  string    `json:"identity"`
 	Thread    uuid.UUID `json:"thread_id"`

@@ -28,11 +28,16 @@ type Message struct {
 	Subject       string   `json:"subject"`
 	Body          string   `json:"body"`
 	Sent          *Instant `json:"sent_at"`
-	Received      Instant  `json:"received_at"`
+	// SentOffset is the offset of the sender's clock from UTC in seconds.
+	SentOffset *int    `json:"sent_offset"`
+	Received   Instant `json:"received_at"`
 
 	parsed         *message.Message
 	authentication authenticate.Result
 }
+
+// maxOffset is the largest offset of a zone from UTC, in seconds.
+const maxOffset = 14 * 60 * 60
 
 // Of returns the stored values of a message.
 func Of(m *message.Message, received time.Time, a authenticate.Result) Message {
@@ -40,6 +45,9 @@ func Of(m *message.Message, received time.Time, a authenticate.Result) Message {
 		ID: identifier(m.MessageID), Names: []string{}, ThreadSubject: postgres.Clip(message.ThreadSubject(m.Subject), maxThreadSubject),
 		Participants: participants(m), List: list(m), Subject: postgres.Clip(m.Subject, maxSubject), Body: postgres.Clip(m.Body, maxBody),
 		Sent: sentAt(m.Date), Received: InstantOf(received), parsed: m, authentication: a,
+	}
+	if _, offset := m.Date.Zone(); t.Sent != nil && offset >= -maxOffset && offset <= maxOffset {
+		t.SentOffset = &offset
 	}
 	for _, id := range slices.Concat(m.InReplyTo, m.References) {
 		if id = identifier(id); id != "" && !slices.Contains(t.Names, id) && len(t.Names) < maxNamed {
