@@ -589,6 +589,17 @@ func TestSetupInAnInstallation(t *testing.T) {
 	}
 	n.want("", []string{"triage", "setup", dir, "--yes"}, "is brought up to date")
 
+	// A setup before action tags bound the tools of mail alone.
+	if _, err := conn.Exec(t.Context(), "UPDATE countersign_data.db_logins SET tools = ARRAY(SELECT x FROM unnest(tools) x WHERE x LIKE '*:message.%') WHERE login = 'countersign_triage_demo'"); err != nil {
+		t.Fatal(err)
+	}
+	again := []string{"db-login", "bind", "countersign_triage_demo", "--tenant", "demo", "--triage"}
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "may not propose *:add-contact, *:create-reminder", "countersign "+strings.Join(again, " "))
+	n.want("", again, "bound countersign_triage_demo")
+	if said := n.want("", []string{"triage", "setup", dir, "--yes"}, "is brought up to date"); strings.Contains(said.out+said.err, "may not propose") || !strings.HasPrefix(tags(), "home {*:add-contact") {
+		t.Errorf("bound again, setup prints %s; the tools are %s", said.out+said.err, tags())
+	}
+
 	n.want("", []string{"triage", "setup", "--undo", dir}, "removed account mail")
 	if _, err := os.Stat(file); err == nil || logins() != 0 {
 		t.Errorf("the login is left: %v, %d logins", err, logins())

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -185,7 +186,8 @@ func loginOf(tenant string) string {
 }
 
 // databaseLogin returns the address of the database for triage. It makes a login, and
-// keeps it in a file of the user. A login that exists stays as it is.
+// keeps it in a file of the user. A login that exists stays as it is, and checkLogin
+// reports what an earlier setup left out.
 func (s *setup) databaseLogin(ctx context.Context, me wire.Me) (string, error) {
 	file := s.variablesFile()
 	if file == "" {
@@ -194,7 +196,7 @@ func (s *setup) databaseLogin(ctx context.Context, me wire.Me) (string, error) {
 	const line = command.DatabaseEnv + "="
 	if raw, err := os.ReadFile(file); err == nil {
 		if address, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), line); ok {
-			return strings.Trim(address, "'"), nil
+			return strings.Trim(address, "'"), s.checkLogin(ctx, me)
 		}
 	}
 	var tenant envelope.TenantID
@@ -235,6 +237,26 @@ func (s *setup) databaseLogin(ctx context.Context, me wire.Me) (string, error) {
 		return "", err
 	}
 	return admin.String(), os.WriteFile(file, []byte(line+"'"+admin.String()+"'\n"), 0o600)
+}
+
+// checkLogin reports the tools that the database login of an earlier setup may not
+// propose, and the command that binds it again.
+func (s *setup) checkLogin(ctx context.Context, me wire.Me) error {
+	var tenant envelope.TenantID
+	if err := tenant.UnmarshalText([]byte(me.TenantID)); err != nil || s.app.Getenv(command.DatabaseEnv) == "" {
+		return err
+	}
+	login := loginOf(me.Tenant)
+	return s.app.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
+		bound, err := identity.DBLogins(ctx, tx, tenant)
+		for _, l := range bound {
+			missing := slices.DeleteFunc(plan.Patterns(), func(pattern string) bool { return l.Tools == nil || slices.Contains(l.Tools, pattern) })
+			if l.Login == login && len(missing) > 0 {
+				s.say("The database login %s of an earlier setup may not propose %s. Bind it again:\n  countersign db-login bind %s --tenant %s --triage", login, strings.Join(missing, ", "), login, me.Tenant)
+			}
+		}
+		return err
+	})
 }
 
 // setupActor is the actor of the record for the database login.

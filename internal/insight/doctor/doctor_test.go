@@ -374,7 +374,11 @@ func TestRolesWithTooManyPrivileges(t *testing.T) {
 // TestBadDatabaseLogins binds superusers and missing roles.
 func TestBadDatabaseLogins(t *testing.T) {
 	t.Parallel()
-	const bind = "INSERT INTO db_logins (tenant_id, login_id, login) SELECT t.tenant_id, t.tenant_id, 'doctor_app' FROM tenants t LIMIT 1"
+	const (
+		bind       = "INSERT INTO db_logins (tenant_id, login_id, login) SELECT t.tenant_id, t.tenant_id, 'doctor_app' FROM tenants t LIMIT 1"
+		beforeTags = "CREATE ROLE doctor_app LOGIN IN ROLE countersign_triage; UPDATE db_logins SET tools = '{*:message.archive,*:message.label}'"
+		tagTool    = "INSERT INTO sources (tenant_id, source_id, kind) SELECT tenant_id, 'dav', 'dav' FROM db_logins; INSERT INTO tools (tenant_id, source_id, name, input_schema, digest) SELECT tenant_id, 'dav', 'add-contact', '{}', 'x' FROM db_logins"
+	)
 	for name, tt := range map[string]struct {
 		role   string
 		status doctor.Status
@@ -385,6 +389,10 @@ func TestBadDatabaseLogins(t *testing.T) {
 		"no login":        {"CREATE ROLE doctor_app NOLOGIN", doctor.Warning, "the database has no such login"},
 		"not there":       {"SELECT 1", doctor.Warning, "the database has no such login"},
 		"unbound":         {"UPDATE db_logins SET unbound_at = now()", doctor.OK, "none is a superuser"},
+		"before tags":     {beforeTags + "; " + tagTool, doctor.Warning, "not those of action tags"},
+		"no tool of tags": {beforeTags, doctor.OK, "none is a superuser"},
+		"bound again":     {beforeTags + "; " + tagTool + "; UPDATE db_logins SET tools = '{*:message.archive,*:add-contact}'", doctor.OK, "none is a superuser"},
+		"an application":  {beforeTags + "; " + tagTool + "; REVOKE countersign_triage FROM doctor_app", doctor.OK, "none is a superuser"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := dbtest.Tx(t)

@@ -170,6 +170,11 @@ func loginFindings(l wrongLogin) []Finding {
 		return []Finding{warn(
 			fmt.Sprintf("%s may propose in SQL for %s, but the database has no such login: a new one of that name could", l.Login, l.Tenant), unbind)}
 	}
+	if l.Untagged {
+		return []Finding{warn(
+			fmt.Sprintf("%s may propose the tools of mail for %s, and not those of action tags: every try of a tag is refused", l.Login, l.Tenant),
+			fmt.Sprintf("countersign db-login bind %s --tenant %s --triage", l.Login, l.Tenant))}
+	}
 	return []Finding{fail(
 		fmt.Sprintf("%s may propose in SQL for %s and is a superuser, which could pass for any other login", l.Login, l.Tenant),
 		"ALTER ROLE … NOSUPERUSER; or "+unbind)}
