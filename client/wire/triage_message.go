@@ -40,6 +40,9 @@ type TriageMessage struct {
 	// Has lists the kinds of the findings in it: receipt, meeting, task, travel and
 	// contact.
 	Has []string `json:"has"`
+	// CodeEndsAt is when the one-time code in it ends; nil without one. The code is in
+	// the findings of one message, while it holds.
+	CodeEndsAt *time.Time `json:"code_ends_at"`
 	// Labels are those that its owner described, apart from rejected ones.
 	Labels []TriageMessageLabel `json:"labels"`
 }

@@ -43,6 +43,14 @@ UPDATE triage_corrections
 SET retracted_at = now()
 WHERE tenant_id = @tenant_id AND message_id = @message_id AND correction_no = @correction_no AND retracted_at IS NULL;
 
+-- name: TriageCodeTexts :many
+-- The texts of received messages that may have a one-time code, with their signals.
+SELECT m.message_id, m.body, d.signals
+FROM triage_messages m
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]) AND NOT m.outgoing
+    AND (d.signals @> '{"symbols":[{"name":"ONE_TIME_CODE"}]}' OR concat(m.subject, m.body) LIKE '%コード%');
+
 -- name: TriageFindingList :many
 -- The findings in a message, unless it is flagged as phishing. A later message of the
 -- same sender may have cancelled one.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,7 +202,7 @@ func list(a *command.App) *cobra.Command {
 			if m.Question {
 				bucket += " ?"
 			}
-			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), tagsText(m.Tags), strings.Join(m.Has, " "), m.Sender, m.Subject, reasonText(m.Reason)}
+			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), tagsText(m.Tags), hasText(m), m.Sender, m.Subject, reasonText(m.Reason)}
 		},
 	}
 	cmd := command.New(a, "list [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
@@ -430,4 +431,18 @@ func correct(a *command.App) *cobra.Command {
 	cmd.Flags().StringVar(&in.Label, "label", "", "correct `answer`, such as receipts for category")
 	cmd.Flags().Int64Var(&retract, "retract", 0, "withdraw the correction with this `number` instead")
 	return cmd
+}
+
+// hasText returns the kinds of the findings in a message, and whether it has a one-time
+// code that holds or has ended.
+func hasText(m wire.TriageMessage) string {
+	all := slices.Clone(m.Has)
+	switch {
+	case m.CodeEndsAt == nil:
+	case m.CodeEndsAt.After(time.Now()):
+		all = append(all, "code")
+	default:
+		all = append(all, "code(ended)")
+	}
+	return strings.Join(all, " ")
 }

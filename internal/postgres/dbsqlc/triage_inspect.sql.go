@@ -126,6 +126,46 @@ func (q *Queries) TriageActionMail(ctx context.Context, db DBTX, arg *TriageActi
 	return items, nil
 }
 
+const triageCodeTexts = `-- name: TriageCodeTexts :many
+SELECT m.message_id, m.body, d.signals
+FROM triage_messages m
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[]) AND NOT m.outgoing
+    AND (d.signals @> '{"symbols":[{"name":"ONE_TIME_CODE"}]}' OR concat(m.subject, m.body) LIKE '%コード%')
+`
+
+type TriageCodeTextsParams struct {
+	TenantID   envelope.TenantID
+	MessageIds []uuid.UUID
+}
+
+type TriageCodeTextsRow struct {
+	MessageID uuid.UUID
+	Body      string
+	Signals   []byte
+}
+
+// The texts of received messages that may have a one-time code, with their signals.
+func (q *Queries) TriageCodeTexts(ctx context.Context, db DBTX, arg *TriageCodeTextsParams) ([]TriageCodeTextsRow, error) {
+	rows, err := db.Query(ctx, triageCodeTexts, arg.TenantID, arg.MessageIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageCodeTextsRow{}
+	for rows.Next() {
+		var i TriageCodeTextsRow
+		if err := rows.Scan(&i.MessageID, &i.Body, &i.Signals); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageCorrectionAdd = `-- name: TriageCorrectionAdd :many
 INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by)
 SELECT d.tenant_id, d.account_id, d.message_id, $1, $2, d.features, $3

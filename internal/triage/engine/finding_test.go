@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,11 +116,29 @@ func TestOneTimeCodesAreNotKept(t *testing.T) {
 		t.Errorf("%v hold the code, want the text alone", tables)
 	}
 	f.exec("UPDATE triage_messages SET received_at = now() - interval '1 hour'")
+	mark := func() (ends *time.Time) {
+		f.set(func(ctx context.Context, tx pgx.Tx) error {
+			all, err := inspect.Messages(ctx, tx, f.tenant, inspect.Filter{Most: 10})
+			if raw, _ := json.Marshal(all); len(all) != 1 || strings.Contains(string(raw), code) {
+				t.Errorf("the list has %s, want no code", raw)
+				return err
+			}
+			ends = all[0].CodeEndsAt
+			return err
+		})
+		return ends
+	}
+	f.exec(`UPDATE triage_decisions SET signals = signals || '{"suspicious": false, "phishing": false}'`)
 	if got := f.findings("c1"); len(got) != 0 {
 		t.Errorf("findings of a mail of an hour ago: %q, want no code", got)
 	}
+	if ends := mark(); ends == nil || ends.After(time.Now()) {
+		t.Errorf("the mark of a code of an hour ago = %v, want it ended", ends)
+	}
 	f.exec("UPDATE triage_messages SET received_at = now()")
-	f.exec(`UPDATE triage_decisions SET signals = signals || '{"suspicious": false, "phishing": false}'`)
+	if ends := mark(); ends == nil || !ends.After(time.Now()) {
+		t.Errorf("the mark of a new code = %v, want its end", ends)
+	}
 	got := f.shown("c1").Findings
 	if len(got) != 1 || got[0].Kind != "code" || got[0].Fields[0].Value != code || got[0].EndsAt == nil || time.Until(*got[0].EndsAt) > 16*time.Minute {
 		t.Errorf("findings of a new mail: %+v, want its code with an end", got)
@@ -127,6 +146,9 @@ func TestOneTimeCodesAreNotKept(t *testing.T) {
 	f.exec(`UPDATE triage_decisions SET signals = signals || '{"suspicious": true}'`)
 	if got := f.findings("c1"); len(got) != 0 {
 		t.Errorf("findings of a suspicious mail: %q", got)
+	}
+	if ends := mark(); ends != nil {
+		t.Errorf("the mark of a suspicious mail = %v, want none", ends)
 	}
 }
 

@@ -146,13 +146,13 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter
 	return tagged(ctx, tx, tenant, rows, err)
 }
 
-// tagged returns the messages of rows, with their tags.
+// tagged returns the messages of rows, with their tags and the ends of their codes.
 func tagged(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []dbsqlc.TriageMessageListRow, err error) ([]wire.TriageMessage, error) {
 	messages, err := postgres.TryMap(rows, err, message)
-	if err != nil {
-		return nil, err
+	if err == nil && len(messages) > 0 {
+		err = errors.Join(addTags(ctx, tx, tenant, messages), addCodes(ctx, tx, tenant, messages))
 	}
-	return messages, addTags(ctx, tx, tenant, messages)
+	return messages, err
 }
 
 func message(r dbsqlc.TriageMessageListRow) (wire.TriageMessage, error) {

@@ -100,9 +100,6 @@ func addTags(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, messages 
 	for i, m := range messages {
 		ids[i] = m.ID
 	}
-	if len(ids) == 0 {
-		return nil
-	}
 	tags, err := Tags(ctx, tx, tenant, TagFilter{Messages: ids, Most: maxTags})
 	of := make(map[uuid.UUID][]wire.TriageTag)
 	for _, t := range tags {
