@@ -14,7 +14,7 @@ interface Messages {
 }
 
 // receipt delivers a receipt of a machine, and returns its subject.
-async function receipt(sender: string): Promise<string> {
+export async function receipt(sender: string): Promise<string> {
   const account = await api<{ connection: { path: string } }>('admin', 'GET', '/api/v1/triage/accounts/sample')
   const name = `${Date.now()}-${Math.random().toString(36).slice(2)}`
   const subject = `Your receipt for booking ${name}`

@@ -12,6 +12,7 @@ import { Button, Chip, Field, Loading, ProblemNote, Table, Time, toast } from '.
 import { Automations } from './automations'
 import { Logins } from './logins'
 import { Runs } from './runs'
+import { Tags } from './tags'
 
 interface Session {
   session_id: string
@@ -38,6 +39,7 @@ export default function Settings() {
       <Display />
       <Automations />
       <Runs />
+      <Tags />
       <Logins />
       <Sessions />
     </div>
