@@ -6348,6 +6348,11 @@ export interface components {
             tags: components["schemas"]["TriageTag"][];
             /** @description The kinds of the findings in it. One-time codes are not among them. */
             has: ("receipt" | "meeting" | "task" | "travel" | "contact")[];
+            /**
+             * Format: date-time
+             * @description When the one-time code in it ends; null without one. The code itself is among the findings of the message, while it holds.
+             */
+            code_ends_at: string | null;
             /** @description Those that its owner describes, apart from rejected ones. */
             labels: components["schemas"]["TriageMessageLabel"][];
         };
