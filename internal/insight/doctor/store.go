@@ -430,9 +430,8 @@ LIMIT 20`)
 // wrongLogin is a bound database login that should not be bound, or not as it is.
 type wrongLogin struct {
 	Login, Tenant string
-	// Gone reports that the role is missing or cannot log in, and Untagged that it is a
-	// login of triage without the tools of action tags, which the tenant has; otherwise
-	// it is a superuser.
+	// Gone means that it is missing or cannot log in, Untagged that it is triage's,
+	// without the tools of action tags; otherwise it is a superuser.
 	Gone, Untagged bool
 }
 
@@ -443,7 +442,6 @@ FROM db_logins l
 JOIN tenants t ON t.tenant_id = l.tenant_id
 LEFT JOIN pg_roles r ON r.rolname = l.login
 WHERE l.unbound_at IS NULL AND (r.rolname IS NULL OR NOT r.rolcanlogin OR r.rolsuper
-    -- As triage setup bound it before there were action tags.
     OR '*:message.archive' = ANY (l.tools) AND pg_has_role(r.oid, 'countersign_triage', 'MEMBER')
         AND NOT EXISTS (SELECT FROM unnest(l.tools) p (pattern) WHERE p.pattern ~ ':(\*|add-contact|create-reminder)$')
         AND EXISTS (SELECT FROM tools c WHERE c.tenant_id = l.tenant_id AND c.name IN ('add-contact', 'create-reminder') AND c.gone_at IS NULL))
