@@ -41,7 +41,7 @@ export async function receipt(sender: string): Promise<string> {
         (await api<Messages>('operator', 'GET', '/api/v1/triage/messages?limit=50')).items.some(
           (message) => message.subject === subject,
         ),
-      { timeout: 60_000 },
+      { timeout: 120_000 },
     )
     .toBe(true)
   return subject

@@ -9,7 +9,7 @@ interface Listed {
 }
 
 test('an action tag is listed with its problem, and removed by keyboard', async ({ page }) => {
-  test.setTimeout(120_000)
+  test.setTimeout(240_000)
   const subject = await receipt(`tags-${Date.now()}.example`)
   const messages = await api<Listed>('admin', 'GET', '/api/v1/triage/messages?limit=50')
   const id = messages.items.find((one) => one.subject === subject)!.message_id
