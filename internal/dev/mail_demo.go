@@ -66,6 +66,9 @@ type sample struct {
 // finds where text of mail goes.
 const mailWord = "quillwort"
 
+// taggedSubject is the subject of the mail that its owner tags.
+const taggedSubject = "Sunday walk"
+
 // The ways in which a message of the sample mailbox ends.
 const (
 	mailReverted = "archived, and taken back"
@@ -105,7 +108,7 @@ func samples(at time.Time) []sample {
 		body:    "Thank you for your booking.\n\nOrder number: 58213\nTotal paid: 42.00 EUR\n\nYour receipt is attached to your account. This is an automated message.",
 		headers: authenticated("northrail.example", "pass") + "Auto-Submitted: auto-generated\n",
 	}, {
-		name: "friend", from: "Mila Okoro <mila.okoro@personal.example>", subject: "Sunday walk", known: 1, earlier: thanks, want: mailTagged, tagged: true,
+		name: "friend", from: "Mila Okoro <mila.okoro@personal.example>", subject: taggedSubject, known: 1, earlier: thanks, want: mailTagged, tagged: true,
 		body:    "Hi Ada,\n\nthe weather looks lovely on Sunday. We thought of walking around the lake on " + sunday + " at 15:00 and having cake afterwards, the children would be happy to see you.\n\nLove, Mila",
 		headers: authenticated("personal.example", "pass"),
 	}}

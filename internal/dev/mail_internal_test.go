@@ -62,10 +62,20 @@ func TestTextOfMailIsInTriageTablesOnly(t *testing.T) {
 		if err := e.pool.QueryRow(ctx, "SELECT count(1) FROM "+table+" t WHERE t::text ILIKE '%"+mailWord+"%'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(table, "countersign_data.triage_") {
+		ofTriage := strings.HasPrefix(table, "countersign_data.triage_")
+		if ofTriage {
 			inTriage += n
 		} else if n > 0 {
 			t.Errorf("%d rows of %s have text of mail", n, table)
+		}
+		// The subject of the mail that its owner tagged is an argument of the reminder.
+		if err := e.pool.QueryRow(ctx, "SELECT count(1) FROM "+table+" t WHERE t::text ILIKE '%"+taggedSubject+"%'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if argument := table == "countersign_data.actions" || table == "countersign_data.action_words"; n > 0 && !ofTriage && !argument {
+			t.Errorf("%d rows of %s have the subject of a tagged mail", n, table)
+		} else if table == "countersign_data.actions" && n == 0 {
+			t.Error("no action has the subject of a tagged mail: it is not looked for")
 		}
 	}
 	if inTriage == 0 || len(tables) < 40 {
@@ -76,7 +86,7 @@ func TestTextOfMailIsInTriageTablesOnly(t *testing.T) {
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	for name, text := range map[string]string{"log": log.text.String(), "metrics": metrics.Body.String()} {
-		if strings.Contains(strings.ToLower(text), mailWord) {
+		if strings.Contains(strings.ToLower(text), mailWord) || strings.Contains(text, taggedSubject) {
 			t.Errorf("the %s has text of mail", name)
 		}
 	}
