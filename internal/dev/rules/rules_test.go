@@ -14,7 +14,7 @@ import (
 func layers() [][]string {
 	return [][]string{
 		{"db", "schemas", "web", "internal/coalesce", "internal/encryption", "internal/fault", "internal/safehttp", "internal/slot", "internal/visible"},
-		{"envelope", "internal/listen", "internal/mail"},
+		{"envelope", "internal/listen", "internal/lookalike", "internal/mail"},
 		{"client", "internal/check", "internal/jsonref", "internal/postgres", "internal/telemetry"},
 		{"internal/audit", "internal/config", "internal/redact", "internal/schema"},
 		{"internal/source"},
@@ -46,7 +46,7 @@ func mailUses() map[string][]string {
 		"internal/triage": {
 			"client/wire", "envelope", "internal/mail", "internal/check", "internal/config", "internal/encryption", "internal/fault",
 			"internal/jsonref", "internal/postgres", "internal/safehttp", "internal/schema", "internal/source", "internal/source/mcp", "internal/source/oauth",
-			"internal/tenant/settings", "internal/visible",
+			"internal/lookalike", "internal/tenant/settings", "internal/visible",
 		},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
 )
 
 // brand is a name that deceptive mail uses.
@@ -20,7 +22,7 @@ func (b *brand) words() string { return b.name }
 type brands struct {
 	all     []brand
 	domains map[string]bool
-	targets targets
+	targets lookalike.Targets
 	// innocent holds labels that resemble a name but mean something else.
 	innocent map[string]bool
 	// first is the number of the first phrase of the brands. Each brand has
@@ -44,8 +46,8 @@ func newBrands(lines []string) *brands {
 		for _, domain := range one.domains {
 			b.domains[domain] = true
 		}
-		if label := labelOf(one.domains[0]); strings.ReplaceAll(name, "_", "") == label {
-			b.targets.add(label, one.domains[0], common)
+		if label := lookalike.LabelOf(one.domains[0]); strings.ReplaceAll(name, "_", "") == label {
+			b.targets.Add(label, one.domains[0], common)
 		}
 	}
 	return b
@@ -60,7 +62,7 @@ func (b *brands) of(number int) *brand {
 // the brand's label under a country's top-level domain.
 func (b *brand) owns(domain string, lex *lexicon) bool {
 	for _, own := range b.domains {
-		if domain == own || labelOf(domain) == labelOf(own) && len(topLevel(domain)) == 2 && !lex.tld[topLevel(domain)] {
+		if domain == own || lookalike.LabelOf(domain) == lookalike.LabelOf(own) && len(lookalike.TopLevel(domain)) == 2 && !lex.tld[lookalike.TopLevel(domain)] {
 			return true
 		}
 	}
@@ -72,8 +74,8 @@ func (b *brands) known(domain string, lex *lexicon) bool {
 	if b.domains[domain] {
 		return true
 	}
-	t, ok := b.targets.byLabel[labelOf(domain)]
-	return ok && !t.common && len(topLevel(domain)) == 2 && !lex.tld[topLevel(domain)]
+	t, ok := b.targets.Exact(lookalike.LabelOf(domain))
+	return ok && !t.Common && len(lookalike.TopLevel(domain)) == 2 && !lex.tld[lookalike.TopLevel(domain)]
 }
 
 func sorted(words map[string]bool) []string { return slices.Sorted(maps.Keys(words)) }

@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
+)
 
 const manyLinks = 10
 
@@ -23,7 +27,7 @@ func (f *finder) bulk() {
 	if h.autoSubmitted != "" && !strings.HasPrefix(strings.ToLower(h.autoSubmitted), "no") {
 		f.add(AutoSubmitted, h.autoSubmitted)
 	}
-	if noReply(localOf(f.from.Addr)) {
+	if noReply(lookalike.LocalOf(f.from.Addr)) {
 		f.add(NoReplySender, f.from.Addr)
 	}
 	if f.found.has(unsubscribe) {

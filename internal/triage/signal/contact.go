@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
+)
 
 // Contact is a correspondent of the owner.
 type Contact struct{ Name, Addr string }
@@ -12,7 +16,7 @@ type Contacts struct {
 	addrs map[string][]string
 	// domains holds the registrable domains.
 	domains map[string]bool
-	targets targets
+	targets lookalike.Targets
 }
 
 // NewContacts returns the index of correspondents.
@@ -25,13 +29,13 @@ func NewContacts(list []Contact) *Contacts {
 		if name := plainWords(one.Name); strings.Contains(name, " ") {
 			c.addrs[name] = append(c.addrs[name], addr)
 		}
-		domain := registrable(domainOf(addr))
+		domain := lookalike.Registrable(lookalike.DomainOf(addr))
 		if domain == "" || c.domains[domain] {
 			continue
 		}
 		c.domains[domain] = true
 		if !lex.freemail[domain] && !lex.brands.domains[domain] {
-			c.targets.add(labelOf(domain), domain, false)
+			c.targets.Add(lookalike.LabelOf(domain), domain, false)
 		}
 	}
 	return c

@@ -1,6 +1,10 @@
 package signal
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
+)
 
 // Counted returns the history of a sender and of a list that counts for a
 // message. Since anybody can write their names, the sender must be proven, and
@@ -29,11 +33,11 @@ func Participates(a Authentication, sender, list string, participants []string) 
 		return domain
 	}
 	among := func(domain string) bool {
-		return domain != "" && slices.ContainsFunc(participants, func(p string) bool { return registrable(domainOf(p)) == domain })
+		return domain != "" && slices.ContainsFunc(participants, func(p string) bool { return lookalike.Registrable(lookalike.DomainOf(p)) == domain })
 	}
 	if (!a.Asked() || a.Proven()) && sender != "" &&
-		(slices.Contains(participants, sender) || among(organisation(registrable(domainOf(sender))))) {
+		(slices.Contains(participants, sender) || among(organisation(lookalike.Registrable(lookalike.DomainOf(sender))))) {
 		return true
 	}
-	return (!a.Asked() || a.ListAligned) && list != "" && among(organisation(registrable(list)))
+	return (!a.Asked() || a.ListAligned) && list != "" && among(organisation(lookalike.Registrable(list)))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -22,7 +23,7 @@ type finder struct {
 	about    Context
 	rules    map[string]Rule
 	lex      *lexicon
-	imitable []*targets
+	imitable []*lookalike.Targets
 	fields   fields
 	from     message.Address // zero without a From
 	domain   string          // registrable domain of from
@@ -60,7 +61,7 @@ func newFinder(m *message.Message, about Context) *finder {
 	}
 	if len(m.From) > 0 {
 		f.from = message.Address{Name: beginningOf(m.From[0].Name, maxName), Addr: m.From[0].Addr}
-		f.domain = registrable(domainOf(f.from.Addr))
+		f.domain = lookalike.Registrable(lookalike.DomainOf(f.from.Addr))
 	}
 	return f
 }

@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
+)
 
 // beginning is the length of the beginning of a text, which describes its kind;
 // passing mentions come later.
@@ -40,7 +44,7 @@ func (f *finder) kinds() {
 // machine reports whether the local part of the sender is one of automated
 // mail.
 func (f *finder) machine() bool {
-	switch local, _, _ := strings.Cut(localOf(f.from.Addr), "+"); local {
+	switch local, _, _ := strings.Cut(lookalike.LocalOf(f.from.Addr), "+"); local {
 	case "billing", "orders", "order", "receipts", "receipt", "invoice", "invoices", "shipping", "notifications", "notification",
 		"notify", "alerts", "alert", "service", "services", "support", "info", "news", "auto-confirm", "shipment-tracking", "tracking",
 		"delivery", "payments", "payment", "bestellung", "rechnung", "versand", "facturation", "commande", "pedidos", "hello", "team", "statements", "accounts", "accounting", "reservation", "reservations", "bookings", "commandes", "compta",

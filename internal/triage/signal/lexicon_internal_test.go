@@ -1,6 +1,8 @@
 package signal
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestListsAreValid(t *testing.T) {
 	t.Parallel()
@@ -111,18 +113,6 @@ func lower(host string) string {
 		return "paypai.com"
 	}
 	return host
-}
-
-func TestNear(t *testing.T) {
-	t.Parallel()
-	for pair, want := range map[[2]string]bool{
-		{"paypal", "payapl"}: true, {"paypal", "papal"}: true, {"paypal", "paypall"}: true, {"paypal", "paybal"}: true,
-		{"paypal", "paypal"}: false, {"paypal", "pyapla"}: false, {"", "a"}: true, {"", ""}: false, {"ab", "ba"}: true, {"abc", "cab"}: false,
-	} {
-		if got := near(pair[0], pair[1]); got != want || near(pair[1], pair[0]) != want {
-			t.Errorf("near(%q, %q) = %t, want %t", pair[0], pair[1], got, want)
-		}
-	}
 }
 
 func TestLureDomain(t *testing.T) {

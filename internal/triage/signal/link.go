@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -21,11 +22,11 @@ func (f *finder) links() {
 			f.host(l.Host)
 		}
 	}
-	if host := domainOf(f.from.Addr); !seen[host] {
+	if host := lookalike.DomainOf(f.from.Addr); !seen[host] {
 		f.host(host)
 	}
 	for _, a := range f.m.ReplyTo {
-		if host := domainOf(a.Addr); !seen[host] {
+		if host := lookalike.DomainOf(a.Addr); !seen[host] {
 			f.host(host)
 		}
 	}
@@ -76,14 +77,14 @@ func (f *finder) host(host string) {
 	if host == "" {
 		return
 	}
-	domain := registrable(host)
+	domain := lookalike.Registrable(host)
 	sender := domain == f.domain
-	if numeric(host) && !sender {
+	if lookalike.Numeric(host) && !sender {
 		f.add(URLNumericIP, host)
 		return
 	}
-	for label := range strings.SplitSeq(shown(host), ".") {
-		if mixesScripts(label) {
+	for label := range strings.SplitSeq(lookalike.Shown(host), ".") {
+		if lookalike.MixesScripts(label) {
 			f.add(URLHomograph, host)
 		}
 	}
@@ -92,7 +93,7 @@ func (f *finder) host(host string) {
 		f.add(LureDomain, host)
 	}
 	switch {
-	case !f.lex.tld[topLevel(domain)] || f.established(domain):
+	case !f.lex.tld[lookalike.TopLevel(domain)] || f.established(domain):
 	case sender:
 		f.add(SenderSuspiciousTLD, host)
 	default:
@@ -133,8 +134,8 @@ func (f *finder) linkText(l message.Link) {
 		host = host[:end]
 	}
 	host = strings.Trim(host, ".")
-	written := registrable(host)
-	if written == l.Domain || !publicTop(host) {
+	written := lookalike.Registrable(host)
+	if written == l.Domain || !lookalike.PublicTop(host) {
 		return
 	}
 	imitable := f.lex.brands.known(written, f.lex) || f.ownDomain(written) || f.about.Contacts.has(written)

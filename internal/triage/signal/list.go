@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
 )
 
 // list is a list of phrases.
@@ -81,13 +83,13 @@ func load() (*lexicon, error) {
 			keep(l.phrases.addPhrases(which, lines(name)))
 		}
 	}
-	l.freemail, l.social, l.tld = set("freemail"), set("social"), set("tld")
+	l.freemail, l.social, l.tld = members(lookalike.Providers()), set("social"), set("tld")
 	l.shortener, l.tracker, l.service = set("shortener"), set("tracker"), set("service")
 	for word := range set("lure") {
 		plain, strong := strings.CutPrefix(word, "+")
 		l.lure[plain] = strong
 	}
-	l.brands = newBrands(lines("brands"))
+	l.brands = newBrands(lookalike.Brands())
 	for _, b := range l.brands.all {
 		keep(l.phrases.addPhrases(brandName, []string{b.words()}))
 		keep(l.phrases.addPhrases(brandClaim, []string{b.words() + " *1 " + strings.Join(sorted(l.service), "|")}))
@@ -113,9 +115,12 @@ func lines(name string) []string {
 }
 
 // set returns the words of a list.
-func set(name string) map[string]bool {
+func set(name string) map[string]bool { return members(lines(name)) }
+
+// members returns the words of lines.
+func members(lines []string) map[string]bool {
 	words := make(map[string]bool)
-	for _, line := range lines(name) {
+	for _, line := range lines {
 		for word := range strings.FieldsSeq(line) {
 			words[word] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -63,7 +64,7 @@ func (f *finder) named() bool {
 		}
 	}
 	for _, addr := range f.about.Addresses {
-		add(localOf(addr))
+		add(lookalike.LocalOf(addr))
 	}
 	for _, a := range slices.Concat(f.m.To, f.m.Cc) {
 		if f.own(a.Addr) {

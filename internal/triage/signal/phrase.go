@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
 )
 
 const (
@@ -271,7 +273,7 @@ func finish(text string, at, end, size int, mixed bool, letters *[maxWord]byte) 
 		return end, 0
 	}
 	if mixed {
-		size = copy(letters[:], skeleton(strings.ToLower(text[at:end])))
+		size = copy(letters[:], lookalike.Skeleton(strings.ToLower(text[at:end])))
 	}
 	return end, size
 }

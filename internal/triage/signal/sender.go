@@ -3,6 +3,8 @@ package signal
 import (
 	"slices"
 	"strings"
+
+	"github.com/countersign-dev/countersign/internal/lookalike"
 )
 
 // sender adds symbols for the fields that name the sender.
@@ -16,7 +18,7 @@ func (f *finder) sender() {
 	if !f.known() && !f.about.ReplyToMine && f.from.Addr != "" && !f.own(f.from.Addr) {
 		f.add(FirstContact, f.from.Addr)
 	}
-	if f.ownDomain(domainOf(f.from.Addr)) && f.forged() {
+	if f.ownDomain(lookalike.DomainOf(f.from.Addr)) && f.forged() {
 		f.add(OwnDomainForged, f.from.Addr)
 	}
 	f.displayAddress()
@@ -47,7 +49,7 @@ func (f *finder) displayAddress() {
 		written = written[:end]
 	}
 	written = strings.Trim(written, ".")
-	if strings.Contains(written, ".") && registrable(written) != f.domain && f.fields.listID == "" {
+	if strings.Contains(written, ".") && lookalike.Registrable(written) != f.domain && f.fields.listID == "" {
 		f.add(DisplayIsOtherAddress, f.shownSender())
 	}
 }
@@ -63,7 +65,7 @@ func (f *finder) shownSender() string { return f.from.Name + " <" + f.from.Addr 
 func (f *finder) displayName() {
 	written, _, _ := strings.Cut(f.from.Name, "<")
 	name := plainWords(written)
-	if f.from.Addr == "" || f.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+	if f.from.Addr == "" || f.trusted() || f.ownDomain(lookalike.DomainOf(f.from.Addr)) {
 		return
 	}
 	if addrs := f.about.Contacts.named(name); len(addrs) > 0 && !f.sameDomain(addrs) {
@@ -76,7 +78,7 @@ func (f *finder) displayName() {
 		return
 	}
 	var found hits
-	f.lex.phrases.find(f.from.Name+"\n\n"+localOf(f.from.Addr), &found)
+	f.lex.phrases.find(f.from.Name+"\n\n"+lookalike.LocalOf(f.from.Addr), &found)
 	if found.has(office) {
 		f.add(RoleFromFreemail, f.shownSender())
 	}
@@ -86,7 +88,7 @@ func (f *finder) displayName() {
 // of the same organisation.
 func (f *finder) sameDomain(addrs []string) bool {
 	return slices.ContainsFunc(addrs, func(addr string) bool {
-		domain := registrable(domainOf(addr))
+		domain := lookalike.Registrable(lookalike.DomainOf(addr))
 		return addr == f.from.Addr || domain == f.domain && !f.lex.freemail[domain]
 	})
 }
@@ -120,13 +122,13 @@ func (f *finder) replyTo() {
 		return
 	}
 	addr := f.m.ReplyTo[0].Addr
-	host := domainOf(addr)
-	domain := registrable(host)
+	host := lookalike.DomainOf(addr)
+	domain := lookalike.Registrable(host)
 	if domain == "" || domain == f.domain || sameOwner(domain, f.domain, f.lex) {
 		return
 	}
 	evidence := f.from.Addr + ", answers to " + addr
-	claimed := f.ownDomain(domainOf(f.from.Addr)) || f.about.Contacts.has(f.domain) && !f.lex.freemail[f.domain]
+	claimed := f.ownDomain(lookalike.DomainOf(f.from.Addr)) || f.about.Contacts.has(f.domain) && !f.lex.freemail[f.domain]
 	switch {
 	case f.trusted() && f.aligned() && !f.asks(), f.ownDomain(host), f.about.Contacts.has(domain) && !f.lex.freemail[domain]:
 	case claimed && !f.aligned() && f.fields.unsubscribe == "":

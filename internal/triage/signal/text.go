@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -63,7 +64,7 @@ func (f *finder) vouched() bool { return f.aligned() && f.lex.brands.known(f.dom
 // claims adds symbols for a text that claims to speak for a brand or for the
 // owner's organisation from a foreign sender.
 func (f *finder) claims() {
-	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.trusted() || f.ownDomain(lookalike.DomainOf(f.from.Addr)) {
 		return
 	}
 	if h := f.found[brandClaim]; f.asked(brandClaim) && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() && f.leadsAway(h) {
@@ -96,7 +97,7 @@ func (f *finder) leadsAway(claim hit) bool {
 // speaksForItself reports whether the text contains the sender's own name, as
 // in mail of services about an account elsewhere.
 func (f *finder) speaksForItself() bool {
-	label := labelOf(f.domain)
+	label := lookalike.LabelOf(f.domain)
 	if len(label) < 3 || f.lex.freemail[f.domain] {
 		return false
 	}

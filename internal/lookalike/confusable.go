@@ -1,4 +1,7 @@
-package signal
+// Package lookalike compares domains and addresses by their appearance: letters of
+// other alphabets, punycode, digits for letters, and names of one changed letter. It
+// has the well-known domains that others imitate. It reads no mail and no database.
+package lookalike
 
 import (
 	"strings"
@@ -77,10 +80,10 @@ func lookalike(r rune) rune {
 	return r
 }
 
-// skeleton returns a word by its appearance: letters of other alphabets become
+// Skeleton returns a word by its appearance: letters of other alphabets become
 // the Latin letters they resemble, accents and invisible characters are
-// removed. Unlike in canonical, digits stay.
-func skeleton(word string) string {
+// removed. Unlike in Canonical, digits stay.
+func Skeleton(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r == 'l' || r == 'i' || r == '|' || r == '$' {
 			return r
@@ -95,10 +98,10 @@ func skeleton(word string) string {
 	}, unaccented(word))
 }
 
-// canonical returns a form of a domain label that is equal for labels that look
+// Canonical returns a form of a domain label that is equal for labels that look
 // alike: the skeleton, with digits as the letters they resemble, and rn and vv
 // as m and w.
-func canonical(label string) string {
+func Canonical(label string) string {
 	plain := strings.Map(lookalike, unaccented(label))
 	if strings.Contains(plain, "rn") || strings.Contains(plain, "vv") {
 		plain = strings.ReplaceAll(strings.ReplaceAll(plain, "rn", "m"), "vv", "w")
@@ -124,14 +127,14 @@ func unaccented(word string) string {
 	}, norm.NFKD.String(word))
 }
 
-// mixesScripts reports whether a label mixes Latin letters with Cyrillic, Greek
+// MixesScripts reports whether a label mixes Latin letters with Cyrillic, Greek
 // or Armenian ones. Mixing with Chinese, Japanese and Korean is usual.
-func mixesScripts(label string) bool {
+func MixesScripts(label string) bool {
 	latin, foreign := false, false
 	for _, r := range label {
 		switch {
 		case r < utf8.RuneSelf:
-			latin = latin || isASCIILetter(byte(r))
+			latin = latin || ('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 		case unicode.In(r, unicode.Latin):
 			latin = true
 		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee):
@@ -141,9 +144,9 @@ func mixesScripts(label string) bool {
 	return latin && foreign
 }
 
-// near reports whether the distance of two different words is one insertion,
+// Near reports whether the distance of two different words is one insertion,
 // deletion, substitution or transposition.
-func near(a, b string) bool {
+func Near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
