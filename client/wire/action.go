@@ -19,14 +19,28 @@ type Page[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
+// Lookalike is an address or a host in arguments that may be taken for another.
+type Lookalike struct {
+	Pointer string `json:"pointer"`
+	Value   string `json:"value"`
+	Kind    string `json:"kind"`
+	// Like is the known name; empty without one, or if the caller may not read it.
+	Like string `json:"like,omitzero"`
+	// Text is the reason in words.
+	Text string `json:"text"`
+}
+
 // Action is an action with its decision.
 type Action struct {
 	Envelope envelope.Envelope `json:"envelope"`
 	Phase    envelope.Phase    `json:"phase"`
 	Effect   envelope.Effect   `json:"effect"`
 	// Headline is one line about the arguments, where one action or a list is read.
-	Headline string         `json:"headline,omitzero"`
-	Policy   PolicyDecision `json:"policy"`
+	Headline string `json:"headline,omitzero"`
+	// Lookalikes are the addresses and hosts in the arguments that may be taken for
+	// others, where one action or a list is read.
+	Lookalikes []Lookalike    `json:"lookalikes,omitempty"`
+	Policy     PolicyDecision `json:"policy"`
 	// Decision is nil if the action needs no approval.
 	Decision *Decision `json:"decision"`
 	// NextAttemptAt is the due time, while the action is scheduled.

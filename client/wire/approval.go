@@ -115,9 +115,12 @@ type InboxItem struct {
 	RecipientsCut bool     `json:"recipients_cut,omitzero"`
 	// Headline is one line about the arguments: to whom, how much, from where and to
 	// where, or the names of all of them where these do not fit.
-	Headline      string     `json:"headline"`
-	RateBucket    string     `json:"rate_bucket"`
-	MustRunBefore *time.Time `json:"must_run_before"`
+	Headline string `json:"headline"`
+	// Lookalikes are the addresses and hosts in the arguments that may be taken for
+	// others.
+	Lookalikes    []Lookalike `json:"lookalikes,omitempty"`
+	RateBucket    string      `json:"rate_bucket"`
+	MustRunBefore *time.Time  `json:"must_run_before"`
 	// MayDecide reports whether an approval (or, of the other kinds, an answer) by
 	// the caller would count now, and WhyNot why it would not, in one word.
 	MayDecide    bool                `json:"may_decide"`

@@ -56,7 +56,7 @@ DO UPDATE SET words = excluded.words, people = w.people || excluded.people;
 -- The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
 -- SKIP LOCKED: those that are being deleted are skipped.
 SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
-    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name
+    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
 ORDER BY a.action_id

@@ -17,9 +17,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/headline"
+	"github.com/countersign-dev/countersign/internal/tenant/known"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/visible"
@@ -80,6 +82,9 @@ type InboxItem struct {
 	RecipientsCut bool
 	// Headline is one line about the shown arguments.
 	Headline string
+	// Lookalikes are the names in the shown arguments that may be taken for others.
+	Lookalikes []lookalike.Mark
+	names      []lookalike.Name
 	// Bucket is the rate bucket that it goes through.
 	Bucket string
 	// MustRunBefore is the deadline in the proposal; zero if none.
@@ -227,7 +232,15 @@ func (d *Service) Inbox(ctx context.Context, by Decider, q InboxQuery) ([]InboxI
 				return err
 			}
 		}
-		return nil
+		calls := make([][]lookalike.Name, len(all))
+		for i := range all {
+			calls[i] = all[i].names
+		}
+		marks, err := known.Marks(ctx, tx, by.Tenant, snap.Sources(), calls)
+		for i, m := range marks {
+			all[i].Lookalikes = m
+		}
+		return err
 	})
 	return all, err
 }
@@ -272,6 +285,7 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	if q.Show != nil {
 		args = q.Show(it.external, args)
 	}
+	it.names = lookalike.Names(args)
 	if m.Tool == nil {
 		it.Headline = headline.Of(args, nil)
 	} else {

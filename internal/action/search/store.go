@@ -13,6 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/tenant/known"
 )
 
 const (
@@ -88,6 +90,7 @@ func Find(ctx context.Context, tx pgx.Tx, words Words, after envelope.ActionID, 
 // fill stores the words of actions. Actions that are deleted now are left out.
 func fill(ctx context.Context, tx pgx.Tx, put *dbsqlc.ActionWordsPutParams, ids []uuid.UUID, people map[envelope.ActionID]*index) error {
 	q := dbsqlc.New()
+	var approved []known.Call
 	rows, err := q.ActionWordsSource(ctx, tx, &dbsqlc.ActionWordsSourceParams{TenantID: put.TenantID, ActionIds: ids})
 	if err != nil || len(rows) == 0 {
 		return err
@@ -98,6 +101,12 @@ func fill(ctx context.Context, tx pgx.Tx, put *dbsqlc.ActionWordsPutParams, ids 
 		put.ActionIds = append(put.ActionIds, uuid.UUID(r.ActionID))
 		put.Words = append(put.Words, words.json())
 		put.People = append(put.People, people[r.ActionID].json())
+		if envelope.Approval(r.ApprovalState) == envelope.ApprovalGranted {
+			approved = append(approved, known.Call{Action: r.ActionID, Args: redact.JSON(redact.Mail(r.ExternalID, r.Args))})
+		}
+	}
+	if err := known.Put(ctx, tx, put.TenantID, approved); err != nil {
+		return err
 	}
 	return q.ActionWordsPut(ctx, tx, put)
 }

@@ -162,6 +162,16 @@ func runGet(ctx context.Context, a *command.App, c *client.Client, args []string
 	return failed
 }
 
+// LookalikeText returns the reasons why addresses in arguments may be taken for others,
+// after a headline.
+func LookalikeText(all []wire.Lookalike) string {
+	var b strings.Builder
+	for _, l := range all {
+		b.WriteString(" [! " + command.Line(l.Value) + " " + command.Line(l.Text) + "]")
+	}
+	return b.String()
+}
+
 // ShowDetail shows an action with its decision, attempts and result.
 func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error {
 	e := act.Envelope
@@ -169,7 +179,7 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"id", e.ActionID.String(),
 		"external id", e.ExternalID,
 		"tool", toolName(e.Tool),
-		"headline", command.Line(act.Headline),
+		"headline", command.Line(act.Headline) + LookalikeText(act.Lookalikes),
 		"args", string(e.Args),
 		"mail", MailText(act.Mail),
 	}

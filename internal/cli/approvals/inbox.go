@@ -43,7 +43,7 @@ func Inbox(a *command.App) *cobra.Command {
 			Row: func(it wire.InboxItem) []string {
 				return []string{
 					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
-					waitsText(it), actions.MailText(it.Mail), command.Line(it.Headline),
+					waitsText(it), actions.MailText(it.Mail), command.Line(it.Headline) + actions.LookalikeText(it.Lookalikes),
 				}
 			},
 		}.ShowPage(a)(page, nil)

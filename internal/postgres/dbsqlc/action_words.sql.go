@@ -210,7 +210,7 @@ func (q *Queries) ActionWordsPut(ctx context.Context, db DBTX, arg *ActionWordsP
 
 const actionWordsSource = `-- name: ActionWordsSource :many
 SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
-    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name
+    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
 FROM actions a
 WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 ORDER BY a.action_id
@@ -223,13 +223,14 @@ type ActionWordsSourceParams struct {
 }
 
 type ActionWordsSourceRow struct {
-	ActionID     envelope.ActionID
-	Args         []byte
-	ExternalID   string
-	SessionID    string
-	AutomationID string
-	SourceID     string
-	ToolName     string
+	ActionID      envelope.ActionID
+	Args          []byte
+	ExternalID    string
+	SessionID     string
+	AutomationID  string
+	SourceID      string
+	ToolName      string
+	ApprovalState string
 }
 
 // The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
@@ -251,6 +252,7 @@ func (q *Queries) ActionWordsSource(ctx context.Context, db DBTX, arg *ActionWor
 			&i.AutomationID,
 			&i.SourceID,
 			&i.ToolName,
+			&i.ApprovalState,
 		); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -57,6 +58,36 @@ func ReadsMail(by identity.Principal) bool {
 	case identity.RoleAgent, identity.RoleViewer:
 	}
 	return false
+}
+
+// SeesContacts reports whether a caller may read the addresses in any action: a person
+// who gets arguments without redaction, whose token covers all tools.
+func SeesContacts(by identity.Principal) bool {
+	switch by.Role {
+	case identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner:
+		return by.Tools == nil && by.Has(identity.ActionsRead)
+	case identity.RoleAgent, identity.RoleViewer:
+	}
+	return false
+}
+
+// Lookalikes returns marks as a caller may see them: without the known name for whom may
+// not read contacts, and none for agents, who could find contacts by proposing names that
+// resemble them.
+func Lookalikes(by identity.Principal, marks []lookalike.Mark) []wire.Lookalike {
+	if by.Role == identity.RoleAgent {
+		return nil
+	}
+	var shown []wire.Lookalike
+	for _, m := range marks {
+		all := SeesContacts(by)
+		w := wire.Lookalike{Pointer: m.Name.Pointer, Value: m.Value(), Kind: string(m.Kind), Text: m.Text(all)}
+		if all || m.Public {
+			w.Like = m.Like
+		}
+		shown = append(shown, w)
+	}
+	return shown
 }
 
 // Lists returns which tools a caller may list.

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // Views reads actions of any session, by id. Actions that do not exist are left
@@ -48,14 +47,10 @@ func Show(c *request.Call, id envelope.ActionID) error {
 		}
 	}
 	c.SetETag(tag)
-	snap, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (*settings.Settings, error) {
-		return c.Catalog.Current(ctx, tx, c.By.Tenant)
-	})
-	if err != nil {
+	one := []wire.Action{shown}
+	if err := describe(c, one); err != nil {
 		return err
 	}
-	shown.Headline = headlineOf(snap, shown)
-	one := []wire.Action{shown}
 	if err := addMail(c, one); err != nil {
 		return err
 	}
@@ -85,11 +80,7 @@ func List(c *request.Call) error {
 	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
 		return c.JSON(http.StatusOK, shown)
 	}
-	var snap *settings.Settings
-	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (page outbox.Page, err error) {
-		if snap, err = c.Catalog.Current(ctx, tx, c.By.Tenant); err != nil {
-			return page, err
-		}
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.Page, error) {
 		return outbox.List(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
@@ -97,12 +88,13 @@ func List(c *request.Call) error {
 	}
 	decoded := make(traces)
 	for _, v := range found.Items {
-		a := viewFor(c.By, v, decoded)
-		a.Headline = headlineOf(snap, a)
-		if c.Summary() {
-			a = Summary(a)
-		}
-		shown.Items = append(shown.Items, a)
+		shown.Items = append(shown.Items, viewFor(c.By, v, decoded))
+	}
+	if err := describe(c, shown.Items); err != nil {
+		return err
+	}
+	if c.Summary() {
+		shown.Items = request.Map(shown.Items, Summary)
 	}
 	if err := addMail(c, shown.Items); err != nil {
 		return err

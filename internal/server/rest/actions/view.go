@@ -17,10 +17,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/known"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -82,6 +84,29 @@ func addMail(c *request.Call, rows []wire.Action) error {
 		return nil
 	}
 	return AddMail(c, rows, func(a *wire.Action) (envelope.ActionID, **wire.ActionMail) { return a.Envelope.ActionID, &a.Mail })
+}
+
+// describe sets the headlines and the look-alikes of actions, from the arguments that the
+// caller sees.
+func describe(c *request.Call, rows []wire.Action) error {
+	calls := make([][]lookalike.Name, len(rows))
+	if c.By.Role != identity.RoleAgent {
+		for i := range rows {
+			calls[i] = lookalike.Names(rows[i].Envelope.Args)
+		}
+	}
+	_, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (any, error) {
+		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		marks, err := known.Marks(ctx, tx, c.By.Tenant, snap.Sources(), calls)
+		for i := range marks {
+			rows[i].Headline, rows[i].Lookalikes = headlineOf(snap, rows[i]), access.Lookalikes(c.By, marks[i])
+		}
+		return nil, err
+	})
+	return err
 }
 
 // headlineOf returns one line about the arguments that the caller sees.

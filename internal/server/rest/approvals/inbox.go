@@ -147,7 +147,9 @@ func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
 		if code := refused[it.Kind]; code != "" {
 			it.Refused = code
 		}
-		return inboxItemFrom(it)
+		shown := inboxItemFrom(it)
+		shown.Lookalikes = access.Lookalikes(c.By, it.Lookalikes)
+		return shown
 	}
 }
 
