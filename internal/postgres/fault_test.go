@@ -59,7 +59,7 @@ func internal() []string {
 		"preferences_pkey", "quiet_hours_pkey", "replay_schedules_pkey", "retention_checks_pkey", "retention_pkey", "reviews_pkey",
 		"checkpoints_events_check", "checkpoints_pkey", "checkpoints_pruned_check", "checkpoints_until_key", "session_modes_pkey", "session_usage_pkey",
 		"snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check", "tool_executions_pkey", "tool_executions_status_check",
-		"action_word_cursors_pkey", "action_word_cursors_tenant_id_fkey", "action_words_action_id_fkey", "action_words_pkey",
+		"known_addresses_action_id_fkey", "known_addresses_pkey", "action_word_cursors_pkey", "action_word_cursors_tenant_id_fkey", "action_words_action_id_fkey", "action_words_pkey",
 		"proposals_answer_check", "proposals_pkey", "tools_effect_check", "tools_headline_digest_check", "tools_pkey", "votes_action_id_fkey", "votes_decision_check", "wakes_pkey",
 		// Triage writes rows from mail; accounts are checked before they are stored.
 		"triage_accounts_backfill_check", "triage_accounts_every_check", "triage_accounts_kind_check", "triage_accounts_name_check",

@@ -85,6 +85,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
 			tool_digest, approval_state, bucket_id, max_attempts) VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', $1, 1, '', 'auto', 1, 1)`,
 		`INSERT INTO action_words (tenant_id, action_id, part, words, people) VALUES ($1, $1, 1, '', '')`,
+		`INSERT INTO known_addresses (tenant_id, key, name, action_id) VALUES ($1, 'k', 'n', $1)`,
 		`INSERT INTO approvals (tenant_id, action_id, needed) VALUES ($1, $1, 1)`,
 		`INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
 		`INSERT INTO reviews (tenant_id, key) VALUES ($1, '*')`,
@@ -306,7 +307,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_briefs", "triage_messages", "triage_proposals", "triage_tag_log", "triage_tags", "web_sessions"}
+	want := []string{"action_word_cursors", "action_words", "actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "known_addresses", "login_codes", "operators", "outbox", "program_logins", "proposals", "refresh_tokens", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_briefs", "triage_messages", "triage_proposals", "triage_tag_log", "triage_tags", "web_sessions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

@@ -3423,6 +3423,7 @@ export interface components {
             phase: components["schemas"]["Phase"];
             effect: components["schemas"]["Effect"];
             headline?: components["schemas"]["Headline"];
+            lookalikes?: components["schemas"]["Lookalikes"];
             /** @description What policy said when it was proposed. */
             policy: {
                 mode: components["schemas"]["Mode"];
@@ -3684,6 +3685,26 @@ export interface components {
          *     fit, the names of all arguments stand instead.
          */
         Headline: string;
+        /**
+         * @description The addresses and hosts in the arguments that may be taken for others; absent without any, and for agents. Known are
+         *     names in calls that people approved, of people and sources of the organisation, the do-not-contact list, and well-known domains.
+         */
+        Lookalikes: {
+            /** @description The JSON Pointer of the value in the arguments. */
+            pointer: string;
+            value: string;
+            /**
+             * @description letters: its letters or digits look like those of a known name. spelling: a domain one letter away from a known one.
+             *     prefix: a host that begins with a known domain and belongs to another. claim: another address stands before it. hidden: it has
+             *     invisible characters. scripts: it mixes alphabets.
+             * @enum {string}
+             */
+            kind: "letters" | "spelling" | "prefix" | "claim" | "hidden" | "scripts";
+            /** @description The known name, for callers who may read contacts. */
+            like?: string;
+            /** @description The reason in words. */
+            text: string;
+        }[];
         /** @description Something that waits for a person. */
         InboxItem: {
             /**
@@ -3712,6 +3733,7 @@ export interface components {
             /** @description There are more recipients than these. */
             recipients_cut?: boolean;
             headline: components["schemas"]["Headline"];
+            lookalikes?: components["schemas"]["Lookalikes"];
             /** @description The bucket that it goes through. */
             rate_bucket: string;
             /** @description The proposal's own deadline. */

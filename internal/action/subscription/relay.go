@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -311,12 +312,24 @@ func (st *step) propose(p *envelope.Proposal, err error) error {
 	return err
 }
 
-// headline returns one line about the arguments of an action, redacted as they are.
+// mostMarks bounds the look-alikes in a message.
+const mostMarks = 3
+
+// headline returns one line about the arguments of an action, redacted as they are, and
+// the names that may be taken for well-known ones: a channel may not read contacts.
 func (st *step) headline(v *outbox.View) string {
 	if v == nil {
 		return ""
 	}
-	return st.tools.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, redact.JSON(v.Envelope.Args))
+	args := redact.JSON(v.Envelope.Args)
+	line, n := st.tools.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args), 0
+	for _, name := range lookalike.Names(args) {
+		if m, is := lookalike.Check(name, nil); is && n < mostMarks {
+			n++
+			line += " · ⚠ " + m.Value() + " " + m.Text(false)
+		}
+	}
+	return line
 }
 
 // updateMessage updates a message that requests a decision: with the number of

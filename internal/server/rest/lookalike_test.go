@@ -18,9 +18,9 @@ func TestLookalikes(t *testing.T) {
 		return f.agent.send("POST", "/api/v1/actions", proposal("write", object{"to": strings.Join(to, ", ")})).wants(t, 201).action(t).Envelope.ActionID
 	}
 	known := propose(f, "ana@northwind.example", `"claimed@hooli.example" <bo@initech.example>`)
-	f.admin.send("POST", path(known, "approve"), nil).wants(t, 200)
+	f.admin.send("POST", path(known, "/approve"), nil).wants(t, 200)
 	denied := propose(f, "ana@umbrella.example")
-	f.admin.send("POST", path(denied, "deny"), nil).wants(t, 200)
+	f.admin.send("POST", path(denied, "/deny"), nil).wants(t, 200)
 	f.admin.send("POST", "/api/v1/do-not-contact", object{"entries": []object{{"kind": "email", "value": "stop@globex.example"}}}).wants(t, 200)
 	f.indexWords()
 	f.indexWords()

@@ -8,6 +8,7 @@ import { duration } from '../../lib/time'
 import { Chip, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time } from '../../ui'
 import { Waits } from '../../ui/waiting'
 import { Detail } from '../inbox/Detail'
+import { Lookalikes } from '../inbox/Lookalikes'
 import '../inbox/inbox.css'
 import '../../form/form.css'
 import './action.css'
@@ -69,6 +70,7 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
             <Shown text={action.headline} />
           </p>
         )}
+        {!decides && <Lookalikes of={action.lookalikes} />}
         <Doing action={action} />
         {error && <ProblemNote error={error} what="Not updated: showing earlier data" />}
         {action.waiting && (

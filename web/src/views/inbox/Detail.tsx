@@ -22,6 +22,7 @@ import { Bar } from './Bar'
 import { forecastQuery } from './decide'
 import { useHeld } from './hand'
 import { type Action, actionQuery, type Item } from './items'
+import { Lookalikes } from './Lookalikes'
 import type { Looking } from './looking'
 import { rebased, remember, useMemory } from './memory'
 import { Person } from './Person'
@@ -195,6 +196,7 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
           <Shown text={action.headline} />
         </p>
       )}
+      <Lookalikes of={action.lookalikes} />
       {tool?.description && (
         <p className="muted description">
           <Shown text={firstSentence(tool.description)} />

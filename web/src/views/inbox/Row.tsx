@@ -6,6 +6,7 @@ import { shown } from '../../lib/text'
 import { useNow } from '../../lib/time'
 import { Risk, State, Time } from '../../ui'
 import { actionQuery, type Item } from './items'
+import { lookalike } from './Lookalikes'
 import { mailLine } from './likeness'
 import { useMemory } from './memory'
 import { Person } from './Person'
@@ -80,6 +81,7 @@ function Facts({
         {refused && <State state="failed" word={refused} />}
         {kind && <State state={kind} word={item.kind === 'compensation' ? 'not reverted' : undefined} />}
         {item.drift && <State state="drift" />}
+        {item.lookalikes && <State state="drift" word={shown(lookalike(item.lookalikes)!)} />}
         {changed && <span className="faint">draft</span>}
         {item.approvals_needed > 1 && (
           <span className="faint">
