@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/known"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -88,6 +89,23 @@ func Lookalikes(by identity.Principal, marks []lookalike.Mark) []wire.Lookalike 
 		shown = append(shown, w)
 	}
 	return shown
+}
+
+// MarkLookalikes sets the look-alikes of actions, from the arguments that they show, in
+// one query.
+func MarkLookalikes(ctx context.Context, tx pgx.Tx, by identity.Principal, snap *settings.Settings, rows []wire.Action) error {
+	if by.Role == identity.RoleAgent {
+		return nil
+	}
+	calls := make([][]lookalike.Name, len(rows))
+	for i := range rows {
+		calls[i] = lookalike.Names(rows[i].Envelope.Args)
+	}
+	marks, err := known.Marks(ctx, tx, by.Tenant, snap.Sources(), calls)
+	for i := range marks {
+		rows[i].Lookalikes = Lookalikes(by, marks[i])
+	}
+	return err
 }
 
 // Lists returns which tools a caller may list.

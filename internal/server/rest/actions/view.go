@@ -17,12 +17,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
-	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
-	"github.com/countersign-dev/countersign/internal/tenant/known"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -89,22 +87,15 @@ func addMail(c *request.Call, rows []wire.Action) error {
 // describe sets the headlines and the look-alikes of actions, from the arguments that the
 // caller sees.
 func describe(c *request.Call, rows []wire.Action) error {
-	calls := make([][]lookalike.Name, len(rows))
-	if c.By.Role != identity.RoleAgent {
-		for i := range rows {
-			calls[i] = lookalike.Names(rows[i].Envelope.Args)
-		}
-	}
 	_, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (any, error) {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return nil, err
 		}
-		marks, err := known.Marks(ctx, tx, c.By.Tenant, snap.Sources(), calls)
-		for i := range marks {
-			rows[i].Headline, rows[i].Lookalikes = headlineOf(snap, rows[i]), access.Lookalikes(c.By, marks[i])
+		for i := range rows {
+			rows[i].Headline = headlineOf(snap, rows[i])
 		}
-		return nil, err
+		return nil, access.MarkLookalikes(ctx, tx, c.By, snap, rows)
 	})
 	return err
 }

@@ -2,7 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post, type Schemas } from '../../lib/client'
 import { useMay, useMe } from '../../lib/me'
+import { usePreferences } from '../../lib/preferences'
 import { shown } from '../../lib/text'
+import { absolute } from '../../lib/time'
 import { Ask, Button, ProblemNote, Table, Time, toast } from '../../ui'
 
 type Result = Schemas['TriageUndoResult']
@@ -62,6 +64,7 @@ export function outcome(items: readonly Pick<Result['items'][number], 'result'>[
 
 // Runs lists runs of triage in the person's own mail, and undoes them.
 export function Runs() {
+  const { zone } = usePreferences()
   const may = useMay()
   const person = useMe().data?.operator_id
   const [asked, setAsked] = useState<Run>()
@@ -89,7 +92,7 @@ export function Runs() {
             unnamed: true,
             cell: (run) => (
               <Button onClick={() => setAsked(run)}>
-                Undo<span className="unseen"> the run of {run.started_at}</span>
+                Undo<span className="unseen"> the run of {absolute(run.started_at, zone)}</span>
               </Button>
             ),
           },

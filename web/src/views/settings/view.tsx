@@ -7,7 +7,7 @@ import { setPreferences, usePreferences } from '../../lib/preferences'
 import { queries } from '../../lib/query'
 import { logout } from '../../lib/session'
 import { shown } from '../../lib/text'
-import { zoneName } from '../../lib/time'
+import { absolute, zoneName } from '../../lib/time'
 import { Button, Chip, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
 import { Automations } from './automations'
 import { Logins } from './logins'
@@ -133,6 +133,7 @@ function Display() {
 const shownFirst = 5
 
 function Sessions() {
+  const { zone } = usePreferences()
   const [all, setAll] = useState(false)
   const sessions = useQuery({
     queryKey: ['my-sessions'],
@@ -176,7 +177,7 @@ function Sessions() {
               unnamed: true,
               cell: (one) => (
                 <Button onClick={() => (one.current ? void logout() : end.mutate(one))} busy={end.isPending}>
-                  End<span className="unseen"> the session opened {one.created_at}</span>
+                  End<span className="unseen"> the session opened {absolute(one.created_at, zone)}</span>
                 </Button>
               ),
             },
