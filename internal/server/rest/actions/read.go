@@ -48,7 +48,9 @@ func Show(c *request.Call, id envelope.ActionID) error {
 	}
 	c.SetETag(tag)
 	one := []wire.Action{shown}
-	if err := describe(c, one); err != nil {
+	if _, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (any, error) {
+		return nil, describe(ctx, tx, c, one)
+	}); err != nil {
 		return err
 	}
 	if err := addMail(c, one); err != nil {
@@ -81,16 +83,15 @@ func List(c *request.Call) error {
 		return c.JSON(http.StatusOK, shown)
 	}
 	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.Page, error) {
-		return outbox.List(ctx, tx, c.By.Tenant, f)
+		page, err := outbox.List(ctx, tx, c.By.Tenant, f)
+		decoded := make(traces)
+		shown.Items = request.Map(page.Items, func(v outbox.View) wire.Action { return viewFor(c.By, v, decoded) })
+		if err != nil {
+			return page, err
+		}
+		return page, describe(ctx, tx, c, shown.Items)
 	})
 	if err != nil {
-		return err
-	}
-	decoded := make(traces)
-	for _, v := range found.Items {
-		shown.Items = append(shown.Items, viewFor(c.By, v, decoded))
-	}
-	if err := describe(c, shown.Items); err != nil {
 		return err
 	}
 	if c.Summary() {

@@ -86,18 +86,15 @@ func addMail(c *request.Call, rows []wire.Action) error {
 
 // describe sets the headlines and the look-alikes of actions, from the arguments that the
 // caller sees.
-func describe(c *request.Call, rows []wire.Action) error {
-	_, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (any, error) {
-		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			rows[i].Headline = headlineOf(snap, rows[i])
-		}
-		return nil, access.MarkLookalikes(ctx, tx, c.By, snap, rows)
-	})
-	return err
+func describe(ctx context.Context, tx pgx.Tx, c *request.Call, rows []wire.Action) error {
+	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Headline = headlineOf(snap, rows[i])
+	}
+	return access.MarkLookalikes(ctx, tx, c.By, snap, rows)
 }
 
 // headlineOf returns one line about the arguments that the caller sees.
