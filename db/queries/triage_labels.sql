@@ -10,6 +10,9 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND NOT m.outgoing
 ORDER BY m.received_at DESC, m.message_id DESC
 LIMIT @most::bigint;
 
+-- name: TriageLabelDefinitions :many
+SELECT l.name, l.definition FROM triage_labels l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.definition IS NOT NULL ORDER BY l.name;
+
 -- name: TriageLabelDelete :execrows
 DELETE FROM triage_labels WHERE tenant_id = @tenant_id AND account_id = @account_id AND name = @name;
 
@@ -85,6 +88,17 @@ FROM jsonb_array_elements(@matches::jsonb) r
 ON CONFLICT ON CONSTRAINT triage_labeled_pkey
 DO UPDATE SET score = excluded.score, because = excluded.because, labeled_at = now()
 WHERE b.holds IS NULL;
+
+-- name: TriageLabelNext :many
+-- The newest messages of people in the set that TriageLabelTake takes next, without deceptive ones.
+SELECT m.message_id, m.sender, m.sender_name, m.subject, left(m.body, @characters::integer)::text AS body
+FROM (SELECT x.message_id FROM triage_label_due x WHERE x.tenant_id = @tenant_id AND x.account_id = @account_id ORDER BY x.message_id LIMIT @most::bigint) t
+JOIN triage_messages m ON m.tenant_id = @tenant_id AND m.message_id = t.message_id AND NOT m.outgoing
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+    AND d.cohort <> ALL (@machines::text[])
+    AND NOT (d.signals @> '{"injection": true}' OR d.signals @> '{"phishing": true}' OR d.signals @> '{"suspicious": true}')
+ORDER BY m.received_at DESC, m.message_id
+LIMIT @open::bigint;
 
 -- name: TriageLabelPast :many
 -- The newest messages that an account received, with the beginning of their text.

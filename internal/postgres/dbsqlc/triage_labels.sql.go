@@ -52,6 +52,40 @@ func (q *Queries) TriageLabelBackground(ctx context.Context, db DBTX, arg *Triag
 	return items, nil
 }
 
+const triageLabelDefinitions = `-- name: TriageLabelDefinitions :many
+SELECT l.name, l.definition FROM triage_labels l WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.definition IS NOT NULL ORDER BY l.name
+`
+
+type TriageLabelDefinitionsParams struct {
+	TenantID  envelope.TenantID
+	AccountID uuid.UUID
+}
+
+type TriageLabelDefinitionsRow struct {
+	Name       string
+	Definition []byte
+}
+
+func (q *Queries) TriageLabelDefinitions(ctx context.Context, db DBTX, arg *TriageLabelDefinitionsParams) ([]TriageLabelDefinitionsRow, error) {
+	rows, err := db.Query(ctx, triageLabelDefinitions, arg.TenantID, arg.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageLabelDefinitionsRow{}
+	for rows.Next() {
+		var i TriageLabelDefinitionsRow
+		if err := rows.Scan(&i.Name, &i.Definition); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageLabelDelete = `-- name: TriageLabelDelete :execrows
 DELETE FROM triage_labels WHERE tenant_id = $1 AND account_id = $2 AND name = $3
 `
@@ -350,6 +384,68 @@ type TriageLabelMatchParams struct {
 func (q *Queries) TriageLabelMatch(ctx context.Context, db DBTX, arg *TriageLabelMatchParams) error {
 	_, err := db.Exec(ctx, triageLabelMatch, arg.TenantID, arg.AccountID, arg.Matches)
 	return err
+}
+
+const triageLabelNext = `-- name: TriageLabelNext :many
+SELECT m.message_id, m.sender, m.sender_name, m.subject, left(m.body, $1::integer)::text AS body
+FROM (SELECT x.message_id FROM triage_label_due x WHERE x.tenant_id = $2 AND x.account_id = $3 ORDER BY x.message_id LIMIT $4::bigint) t
+JOIN triage_messages m ON m.tenant_id = $2 AND m.message_id = t.message_id AND NOT m.outgoing
+JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+    AND d.cohort <> ALL ($5::text[])
+    AND NOT (d.signals @> '{"injection": true}' OR d.signals @> '{"phishing": true}' OR d.signals @> '{"suspicious": true}')
+ORDER BY m.received_at DESC, m.message_id
+LIMIT $6::bigint
+`
+
+type TriageLabelNextParams struct {
+	Characters int32
+	TenantID   envelope.TenantID
+	AccountID  uuid.UUID
+	Most       int64
+	Machines   []string
+	Open       int64
+}
+
+type TriageLabelNextRow struct {
+	MessageID  uuid.UUID
+	Sender     string
+	SenderName string
+	Subject    string
+	Body       string
+}
+
+// The newest messages of people in the set that TriageLabelTake takes next, without deceptive ones.
+func (q *Queries) TriageLabelNext(ctx context.Context, db DBTX, arg *TriageLabelNextParams) ([]TriageLabelNextRow, error) {
+	rows, err := db.Query(ctx, triageLabelNext,
+		arg.Characters,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Most,
+		arg.Machines,
+		arg.Open,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageLabelNextRow{}
+	for rows.Next() {
+		var i TriageLabelNextRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageLabelPast = `-- name: TriageLabelPast :many

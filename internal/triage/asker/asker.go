@@ -184,10 +184,16 @@ func (a *Asker) askSome(ctx context.Context, run *reader.Run, stop *stop) (more 
 // question asks models; no transaction may be open. After an interruption it
 // begins no further question and cancels slow ones.
 func (a *Asker) question(ctx context.Context, stop *stop, mails []cascade.Mail) []cascade.Result {
+	ctx, end := a.interruptible(ctx, stop)
+	defer end()
+	return a.cfg.Models.cascade(stop).Ask(ctx, mails)
+}
+
+// interruptible returns a context that is cancelled some time after an
+// interruption, which is also noted in stop. end must be called.
+func (a *Asker) interruptible(ctx context.Context, stop *stop) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var interrupting sync.WaitGroup
-	defer interrupting.Wait()
-	defer cancel()
 	if a.interrupt != nil {
 		interrupting.Go(func() {
 			a.interrupt(ctx, func() {
@@ -197,7 +203,10 @@ func (a *Asker) question(ctx context.Context, stop *stop, mails []cascade.Mail) 
 			})
 		})
 	}
-	return a.cfg.Models.cascade(stop).Ask(ctx, mails)
+	return ctx, func() {
+		cancel()
+		interrupting.Wait()
+	}
 }
 
 // answered stores the answers of models, and decides the messages again that

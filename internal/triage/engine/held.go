@@ -149,19 +149,24 @@ func (h *held) cycle(ctx context.Context) (err error) {
 	}
 }
 
-// label matches messages with the labels of their owner, a set at a time.
+// label matches messages with the labels of their owner, a set at a time. A model
+// is asked about the first set with open labels alone, so that new mail is read.
 func (h *held) label(ctx context.Context) error {
-	of := h.lease.Account.ID
+	of, asks := h.lease.Account.ID, h.asker.Labels()
 	for ctx.Err() == nil {
-		pending := false
+		pending, open := false, []label.Open(nil)
 		err := h.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
-			pending, err = label.Pending(ctx, tx, h.lease.Tenant, of)
+			if pending, err = label.Pending(ctx, tx, h.lease.Tenant, of); err == nil && pending && asks {
+				open, err = label.Opens(ctx, tx, h.lease.Tenant, of)
+			}
 			return err
 		})
 		if err != nil || !pending {
 			return err
 		}
-		if err := h.lease.Write(ctx, func(tx pgx.Tx) error { return label.Round(ctx, tx, h.lease.Tenant, of) }); err != nil {
+		asks = asks && len(open) == 0
+		answers := h.asker.AskLabels(ctx, open)
+		if err := h.lease.Write(ctx, func(tx pgx.Tx) error { return label.Round(ctx, tx, h.lease.Tenant, of, answers) }); err != nil {
 			return err
 		}
 	}

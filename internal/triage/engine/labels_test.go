@@ -154,15 +154,15 @@ func TestLabelStates(t *testing.T) {
 		if slices.Contains([]decide.Cohort{decide.Newsletters, decide.Social, decide.Transactional}, cohort) {
 			want = "applied"
 		}
-		if got := one[string](f, "SELECT triage_label_state(NULL, $1)", string(cohort)); got != want {
+		if got := one[string](f, "SELECT triage_label_state(NULL, $1)", string(cohort)); got != want || label.Confirmed(string(cohort)) != (got == "proposed") {
 			t.Errorf("state of a match on mail of the cohort %s = %s, want %s", cohort, got, want)
 		}
 	}
 }
 
 // TestDecisionsDoNotReadLabels reads the fixture of the project with and without
-// labels, of which one is on every message and confirmed, and compares everything
-// that was decided and proposed.
+// labels, of which one is on every message and confirmed, and a model that chooses it
+// for all mail. It compares everything that was decided and proposed.
 func TestDecisionsDoNotReadLabels(t *testing.T) {
 	t.Parallel()
 	source, err := corpus.OwnSet(os.DirFS("../evaluate/testdata/fixture"), "fixture")
@@ -189,14 +189,14 @@ func TestDecisionsDoNotReadLabels(t *testing.T) {
 		f.once()
 		if labeled {
 			words := strings.Fields("the and you for is to a1 re me we in on of it der die vip urgent important newsletter")
-			if err := f.putLabel("urgent", label.Definition{Words: words}, true); err != nil {
+			if err := f.putLabel("urgent", label.Definition{Words: words, Description: "vital secrets"}, true); err != nil {
 				t.Fatal(err)
 			}
 			f.exec(`INSERT INTO triage_labeled (tenant_id, message_id, label, account_id, score, holds, decided_by)
 				SELECT tenant_id, message_id, 'urgent', account_id, 1, true, 'ada' FROM triage_decisions ON CONFLICT DO NOTHING`)
 		}
 		deliver(some[half:])
-		f.once()
+		f.withWriter(&writer{text: "urgent"})
 		if n := one[int](f, "SELECT count(1)::int FROM triage_labeled"); labeled != (n > half) {
 			t.Errorf("%d messages have the label", n)
 		}

@@ -27,7 +27,7 @@ type Match struct {
 	// Score is at least one half.
 	Score float64 `json:"score"`
 	// Because are the words of the definition that the message has, and
-	// "examples" if it is like the examples.
+	// "examples" if it is like the examples; or "model" alone.
 	Because []string `json:"because"`
 }
 
@@ -163,6 +163,9 @@ func (c *classifier) match(m message) (Match, bool) {
 	found.Score = sigmoid(score)
 	return found, found.Score >= 0.5
 }
+
+// rejects reports whether a message is like the examples against the label.
+func (c *classifier) rejects(m message) bool { return c.weights != nil && c.linear(m.features) < unlike }
 
 // split returns the words of a text in lower case. A character of a script without
 // spaces is a word.

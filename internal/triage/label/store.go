@@ -212,18 +212,17 @@ func Pending(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account u
 	return dbsqlc.New().TriageLabelWork(ctx, tx, &dbsqlc.TriageLabelWorkParams{TenantID: tenant, AccountID: account})
 }
 
-// Round matches a set of the due messages of an account with its labels. It runs
-// under the account's lease, so that no message appears meanwhile.
-func Round(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
+// Round makes the past messages of new definitions due, or matches a set of due
+// messages with the labels of their account. Answers of a model about that set add
+// matches. It runs under the account's lease, so that no message appears meanwhile.
+func Round(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, answers []Answer) error {
 	q := dbsqlc.New()
 	held, err := q.TriageLabelHold(ctx, tx, &dbsqlc.TriageLabelHoldParams{TenantID: tenant, AccountID: account})
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(held, func(r dbsqlc.TriageLabelHoldRow) bool { return r.Fresh }) {
-		if err := q.TriageLabelDue(ctx, tx, &dbsqlc.TriageLabelDueParams{TenantID: tenant, AccountID: account}); err != nil {
-			return err
-		}
+		return q.TriageLabelDue(ctx, tx, &dbsqlc.TriageLabelDueParams{TenantID: tenant, AccountID: account})
 	}
 	due, err := q.TriageLabelTake(ctx, tx, &dbsqlc.TriageLabelTakeParams{TenantID: tenant, AccountID: account, Characters: maxText, Most: set})
 	if err != nil || len(due) == 0 || len(held) == 0 {
@@ -233,11 +232,15 @@ func Round(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uui
 	if err != nil {
 		return err
 	}
-	matches := []Match{}
+	matches, chosen := []Match{}, proposedBy(answers, held)
 	for _, r := range due {
 		m := messageOf(r.MessageID, r.Sender, r.SenderName, r.Subject, r.Body, r.Features)
 		for _, c := range all {
-			if found, ok := c.match(m); ok {
+			found, ok := c.match(m)
+			if !ok && chosen[m.id] == c.name && !c.rejects(m) {
+				found, ok = Match{Message: m.id, Label: c.name, Score: 0.5, Because: []string{forModel}}, true
+			}
+			if ok {
 				matches = append(matches, found)
 			}
 		}
