@@ -11,7 +11,7 @@ ORDER BY m.received_at DESC, m.message_id DESC
 LIMIT @most::bigint;
 
 -- name: TriageLabelDefinitions :many
-SELECT l.name, l.definition FROM triage_labels l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.definition IS NOT NULL ORDER BY l.name;
+SELECT l.name, l.definition, (l.matched_at IS NULL)::boolean AS fresh FROM triage_labels l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.definition IS NOT NULL ORDER BY l.name;
 
 -- name: TriageLabelDelete :execrows
 DELETE FROM triage_labels WHERE tenant_id = @tenant_id AND account_id = @account_id AND name = @name;

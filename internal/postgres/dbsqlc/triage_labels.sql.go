@@ -53,7 +53,7 @@ func (q *Queries) TriageLabelBackground(ctx context.Context, db DBTX, arg *Triag
 }
 
 const triageLabelDefinitions = `-- name: TriageLabelDefinitions :many
-SELECT l.name, l.definition FROM triage_labels l WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.definition IS NOT NULL ORDER BY l.name
+SELECT l.name, l.definition, (l.matched_at IS NULL)::boolean AS fresh FROM triage_labels l WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.definition IS NOT NULL ORDER BY l.name
 `
 
 type TriageLabelDefinitionsParams struct {
@@ -64,6 +64,7 @@ type TriageLabelDefinitionsParams struct {
 type TriageLabelDefinitionsRow struct {
 	Name       string
 	Definition []byte
+	Fresh      bool
 }
 
 func (q *Queries) TriageLabelDefinitions(ctx context.Context, db DBTX, arg *TriageLabelDefinitionsParams) ([]TriageLabelDefinitionsRow, error) {
@@ -75,7 +76,7 @@ func (q *Queries) TriageLabelDefinitions(ctx context.Context, db DBTX, arg *Tria
 	items := []TriageLabelDefinitionsRow{}
 	for rows.Next() {
 		var i TriageLabelDefinitionsRow
-		if err := rows.Scan(&i.Name, &i.Definition); err != nil {
+		if err := rows.Scan(&i.Name, &i.Definition, &i.Fresh); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -16,13 +16,15 @@ func TestModelsProposeLabels(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Context: 16384, Answer: func(r modeltest.Request) modeltest.Reply {
 		return modeltest.Reply{Text: modeltest.Fill(r.Schema, func(_ string, allowed []string) string {
-			if len(allowed) != 51 || allowed[0] != "-" || strings.Contains(r.User, "Lunch") {
+			if len(allowed) != 51 || allowed[0] != "-" || !strings.Contains(r.User, "The funds") {
 				return allowed[0]
 			}
 			return "investors"
 		})}
 	}})
 	f := newFixture(t)
+	f.deliver("", newsletter("0").raw())
+	f.once()
 	for i := range 49 {
 		if err := f.putLabel(fmt.Sprintf("topic%d", i), label.Definition{Description: fmt.Sprintf("unheard topic%d matter%d ", i, i) + strings.Repeat("long ", 80)}, true); err != nil {
 			t.Fatal(err)
@@ -53,16 +55,16 @@ func TestModelsProposeLabels(t *testing.T) {
 			continue
 		}
 		asked++
-		if strings.Contains(r.User, "Ten plants") || strings.Contains(r.User, "Ignore all") || strings.Contains(r.System, "Seed") || len(r.User) > 12_000 {
+		if strings.Contains(r.User, "dry summer 1") || strings.Contains(r.User, "Ignore all") || strings.Contains(r.System, "Seed") || len(r.User) > 12_000 {
 			t.Errorf("question %.300q", r.User)
 		}
 	}
-	if asked != 3 {
-		t.Errorf("%d questions, want 3", asked)
+	if asked < 3 || asked > 4 { // and the first newsletter, whose sender was unknown
+		t.Errorf("%d questions, want 3 or 4", asked)
 	}
-	f.withWriter(fake.Tier(t, "t3"))
-	if n := len(fake.Requests()); n > 0 && f.labels("") == nil {
-		t.Error("labels are lost by another run")
+	n := len(fake.Requests())
+	if f.withWriter(fake.Tier(t, "t3")); len(fake.Requests()) != n {
+		t.Error("another run asks again")
 	}
 }
 

@@ -165,7 +165,9 @@ func (c *classifier) match(m message) (Match, bool) {
 }
 
 // rejects reports whether a message is like the examples against the label.
-func (c *classifier) rejects(m message) bool { return c.weights != nil && c.linear(m.features) < unlike }
+func (c *classifier) rejects(m message) bool {
+	return c.weights != nil && c.linear(m.features) < unlike
+}
 
 // split returns the words of a text in lower case. A character of a script without
 // spaces is a word.

@@ -74,6 +74,9 @@ func Opens(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uui
 	var lines []string
 	definitions, names := map[string][]byte{}, []string{none}
 	for _, r := range labels {
+		if r.Fresh { // Round makes messages due first
+			return nil, nil
+		}
 		var d Definition
 		if err := json.Unmarshal(r.Definition, &d); err != nil {
 			return nil, fmt.Errorf("definition of the label %s: %w", r.Name, err)
@@ -121,7 +124,9 @@ func schemaOf(names []string) (json.RawMessage, error) {
 func proposedBy(answers []Answer, held []dbsqlc.TriageLabelHoldRow) map[uuid.UUID]string {
 	chosen := map[uuid.UUID]string{}
 	for _, a := range answers {
-		if slices.ContainsFunc(held, func(r dbsqlc.TriageLabelHoldRow) bool { return r.Name == a.label && bytes.Equal(r.Definition, a.definition) }) {
+		if slices.ContainsFunc(held, func(r dbsqlc.TriageLabelHoldRow) bool {
+			return r.Name == a.label && bytes.Equal(r.Definition, a.definition)
+		}) {
 			chosen[a.message] = a.label
 		}
 	}
