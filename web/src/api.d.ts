@@ -6506,7 +6506,7 @@ export interface components {
             label: components["schemas"]["TriageLabelName"];
             state: components["schemas"]["TriageLabelState"];
             score: number;
-            /** @description Words of the definition, and `examples`. */
+            /** @description Words of the definition, and `examples`; or `model` alone. */
             because: string[];
         };
         /** @description A label that the owner of an account describes, with the number of messages in each state. */
