@@ -86,6 +86,9 @@ const usage = `bench measures Countersign against the River library in the same 
   http        single requests as agents make them: proposals over REST, against a
               bare handler with one INSERT, and calls through /mcp, against the same
               calls straight to the tool's server (not among the default runs)
+  search      searches over the words of a million actions, through the API, and
+              submitting while a worker indexes, against submitting without (not among
+              the default runs; it takes minutes)
   page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
               that have ended: its sizes, when the inbox is painted, from a key to
               what comes of it with a processor four times slower, and what many
@@ -165,7 +168,7 @@ func measures() map[string]measure {
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "waited": measureWaited, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
-		"cpu": measureCPU, "page": measurePage, "http": measureHTTP,
+		"cpu": measureCPU, "page": measurePage, "http": measureHTTP, "search": measureSearch,
 	}
 }
 
