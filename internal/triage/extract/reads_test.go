@@ -39,8 +39,8 @@ func TestFindingsDecideNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The one shows findings, the other makes rows of them.
-	if diff := cmp.Diff([]string{"internal/triage/inspect/store_finding.go", "internal/triage/thread/finding.go"}, importers); diff != "" {
+	// The first three show findings, the other makes rows of them.
+	if diff := cmp.Diff([]string{"internal/triage/brief/brief.go", "internal/triage/brief/store_found.go", "internal/triage/inspect/store_finding.go", "internal/triage/thread/finding.go"}, importers); diff != "" {
 		t.Errorf("files that import extract (-want +got):\n%s", diff)
 	}
 	var queries []string
@@ -57,7 +57,7 @@ func TestFindingsDecideNothing(t *testing.T) {
 		}
 	}
 	slices.Sort(queries)
-	if diff := cmp.Diff([]string{"TriageFindingList", "TriageFindingsInsert", "TriageMessageList", "TriageMessagePick"}, queries); diff != "" {
+	if diff := cmp.Diff([]string{"TriageBriefFound", "TriageFindingList", "TriageFindingsInsert", "TriageMessageList", "TriageMessagePick"}, queries); diff != "" {
 		t.Errorf("queries with findings (-want +got):\n%s", diff)
 	}
 }
