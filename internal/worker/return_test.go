@@ -47,7 +47,7 @@ func TestSnoozedMailReturns(t *testing.T) {
 	f.mode("mailbox:"+mail.ToolSnooze, envelope.ModeAllow)
 	before := f.stored()
 
-	until := time.Now().Add(2 * time.Second).Truncate(time.Second)
+	until := time.Now().Add(8 * time.Second).Truncate(time.Second)
 	id := f.snooze(until)
 	snoozed := f.places()
 	f.work()
@@ -72,7 +72,7 @@ func TestASnoozeIsRevertedBeforeItsReturn(t *testing.T) {
 	t.Parallel()
 	f := newMailFixture(t)
 	before := f.stored()
-	id := f.snooze(time.Now().Add(3 * time.Second))
+	id := f.snooze(time.Now().Add(8 * time.Second))
 
 	f.revert(id)
 
