@@ -190,6 +190,16 @@ func (c *Client) TriageBrief(ctx context.Context, account string, f TriageBriefF
 	return read[wire.TriageBrief](ctx, c, triageAccountPath(account)+"/brief", given("kind", f.Kind, "since", moment(f.Since), "mail", mail))
 }
 
+// TriageMeeting prepares for the meeting in the calendar of an account that begins at
+// a time, or for the next one if that is zero. mail shows text whatever the settings.
+func (c *Client) TriageMeeting(ctx context.Context, account string, at time.Time, mail bool) (wire.TriageMeeting, error) {
+	shown := ""
+	if mail {
+		shown = "true"
+	}
+	return read[wire.TriageMeeting](ctx, c, triageAccountPath(account)+"/meeting", given("at", moment(at), "mail", shown))
+}
+
 // TriageFollowUps lists the follow-ups of an account, by due date. With
 // closed it includes follow-ups that a person closed or put off.
 func (c *Client) TriageFollowUps(ctx context.Context, account string, closed bool) ([]wire.TriageFollowUp, error) {

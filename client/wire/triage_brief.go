@@ -112,6 +112,45 @@ type TriageBriefEvent struct {
 	Location string    `json:"location,omitempty"`
 }
 
+// TriageMeeting prepares the owner of a mail account for a meeting in the calendar, from
+// the mail of the account of the last year.
+type TriageMeeting struct {
+	Account string `json:"account"`
+	// Zone is the IANA name of the zone of its times for people.
+	Zone string `json:"zone"`
+	// ShowsMail reports whether it has the event's text, addresses, senders and subjects.
+	ShowsMail bool             `json:"shows_mail"`
+	Event     TriageBriefEvent `json:"event"`
+	// People are those of the event but the owner, in its order.
+	People TriageBriefList[TriageMeetingPerson] `json:"people"`
+	// Threads are the threads with them, newest first.
+	Threads TriageBriefList[TriageMeetingThread] `json:"threads"`
+	// Owed lists the owner's follow-ups in mail with them, Awaited theirs.
+	Owed    TriageBriefFollowUps `json:"owed"`
+	Awaited TriageBriefFollowUps `json:"awaited"`
+}
+
+// TriageMeetingPerson is a person of a meeting, by address.
+type TriageMeetingPerson struct {
+	Address string `json:"address"`
+	// Theirs counts the messages from the address, Mine those of the owner to it.
+	Theirs int `json:"theirs"`
+	Mine   int `json:"mine"`
+	// Last is when the newest one arrived, or null.
+	Last *time.Time `json:"last"`
+}
+
+// TriageMeetingThread is the newest message of a thread, without its text.
+type TriageMeetingThread struct {
+	ThreadID   uuid.UUID `json:"thread_id"`
+	MessageID  uuid.UUID `json:"message_id"`
+	Outgoing   bool      `json:"outgoing"`
+	Sender     string    `json:"sender"`
+	SenderName string    `json:"sender_name"`
+	Subject    string    `json:"subject"`
+	ReceivedAt time.Time `json:"received_at"`
+}
+
 // TriageFollowUp is something that is owed in a thread, since a message.
 type TriageFollowUp struct {
 	// MessageID names it: the message that it rests on.

@@ -50,24 +50,11 @@ func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error)
 		return b, err
 	}
 	b.Moved = movedOf(moved)
-	owed, err := followup.List(ctx, tx, followup.Query{
-		Tenant: about.Tenant, Account: about.Account, Name: about.Name, Own: about.Own, Zone: Location(about.Settings.Zone), Now: about.Until,
-		ArchivingCloses: about.Settings.ArchivingCloses,
-	})
+	owed, err := followups(ctx, tx, about)
 	if err != nil {
 		return b, err
 	}
-	side := func(by string) (list wire.TriageBriefFollowUps) {
-		all := slices.DeleteFunc(slices.Clone(owed), func(f wire.TriageFollowUp) bool { return f.OwedBy != by })
-		for _, f := range all {
-			if overdue(f, about.Until) {
-				list.Overdue++
-			}
-		}
-		list.Total, list.Items = len(all), of(all).Items
-		return list
-	}
-	b.Owed, b.Awaited = side(followup.Me), side(followup.Them)
+	b.Owed, b.Awaited = side(owed, followup.Me, about.Until), side(owed, followup.Them, about.Until)
 	if b.Found, err = readFound(ctx, tx, about); err != nil {
 		return b, err
 	}
@@ -78,6 +65,26 @@ func Read(ctx context.Context, tx pgx.Tx, about About) (wire.TriageBrief, error)
 		withoutMail(&b)
 	}
 	return b, nil
+}
+
+// followups returns the open follow-ups of an account.
+func followups(ctx context.Context, tx pgx.Tx, about About) ([]wire.TriageFollowUp, error) {
+	return followup.List(ctx, tx, followup.Query{
+		Tenant: about.Tenant, Account: about.Account, Name: about.Name, Own: about.Own, Zone: Location(about.Settings.Zone), Now: about.Until,
+		ArchivingCloses: about.Settings.ArchivingCloses,
+	})
+}
+
+// side returns the follow-ups of one side.
+func side(all []wire.TriageFollowUp, by string, now time.Time) (list wire.TriageBriefFollowUps) {
+	all = slices.DeleteFunc(slices.Clone(all), func(f wire.TriageFollowUp) bool { return f.OwedBy != by })
+	for _, f := range all {
+		if overdue(f, now) {
+			list.Overdue++
+		}
+	}
+	list.Total, list.Items = len(all), of(all).Items
+	return list
 }
 
 // readMail reads the messages that came in.
@@ -157,10 +164,14 @@ func withoutMail(b *wire.TriageBrief) {
 	if b.Calendar != nil {
 		b.Calendar.Events.Items = []wire.TriageBriefEvent{}
 	}
-	for _, items := range [][]wire.TriageFollowUp{b.Owed.Items, b.Awaited.Items} {
-		for i := range items {
-			items[i].With, items[i].WithName, items[i].Subject, items[i].DueText = "", "", "", ""
-		}
+	withoutNames(b.Owed.Items)
+	withoutNames(b.Awaited.Items)
+}
+
+// withoutNames takes text of mail out of follow-ups.
+func withoutNames(items []wire.TriageFollowUp) {
+	for i := range items {
+		items[i].With, items[i].WithName, items[i].Subject, items[i].DueText = "", "", "", ""
 	}
 }
 

@@ -243,6 +243,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/preview", Operation: "previewTriageSettings", Roles: people, Scope: identity.TriageRead}, MaxBody: one, Handle: request.WithBody(triage.Preview)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/purge", Operation: "purgeTriageAccount", Roles: admin, Scope: identity.TriageManage}, MaxBody: one, Handle: triage.ForAllTools(request.WithBody(triage.PurgeAccount))},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/brief", Operation: "getTriageBrief", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.Brief)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/meeting", Operation: "prepareTriageMeeting", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.Meeting)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/follow-ups", Operation: "listTriageFollowUps", Roles: people, Scope: identity.MailRead}, Handle: triage.ForAllTools(triage.FollowUps)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/runs", Operation: "listTriageRuns", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Runs},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/runs", Operation: "askTriageRun", Roles: people, Scope: identity.TriageManage}, Handle: triage.AskRun},

@@ -38,6 +38,29 @@ func Brief(c *request.Call) error {
 	})
 }
 
+// Meeting handles GET /api/v1/triage/accounts/{name}/meeting. It prepares for a meeting
+// in the calendar of an account.
+func Meeting(c *request.Call) error {
+	at, err := c.QueryTime("at")
+	if err != nil {
+		return err
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageMeeting, error) {
+		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil {
+			return wire.TriageMeeting{}, err
+		}
+		now := time.Now()
+		about, err := brief.Of(ctx, tx, a.Tenant, a.ID, a.Proposals.Brief, now, now)
+		if err != nil {
+			return wire.TriageMeeting{}, err
+		}
+		about.Name, about.Own = a.Name, a.Settings.Addresses
+		about.ShowMail = about.ShowMail || c.Query.Get("mail") == "true"
+		return brief.Meeting(ctx, tx, about, at)
+	})
+}
+
 // FollowUps handles GET /api/v1/triage/accounts/{name}/follow-ups. It lists the
 // follow-ups of an account.
 func FollowUps(c *request.Call) error {
