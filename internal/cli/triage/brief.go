@@ -67,6 +67,24 @@ func showBrief(a *command.App) *cobra.Command {
 	return cmd
 }
 
+func prepare(a *command.App) *cobra.Command {
+	var at time.Time
+	var mail bool
+	cmd := command.New(a, "prepare ACCOUNT", command.Arguments(1, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		m, err := c.TriageMeeting(ctx, args[0], at, mail)
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			return a.WriteJSON(m)
+		}
+		return a.Print("%s", brief.MeetingText(m))
+	})
+	command.FutureFlag(cmd, &at, "at", "the meeting that begins at this `time` (default: the next one with other people)")
+	cmd.Flags().BoolVar(&mail, "mail", false, "show addresses, senders and subjects even if the account's settings hide them")
+	return cmd
+}
+
 func followUps(a *command.App) *cobra.Command {
 	return command.NewGroup("followups", listFollowUps(a), closeFollowUp(a), putOffFollowUp(a))
 }

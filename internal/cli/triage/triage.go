@@ -21,7 +21,7 @@ import (
 // Command returns the command triage, with the one that sets accounts up. The command
 // status calls notice, which shows new mail accounts of this machine.
 func Command(a *command.App, setup *cobra.Command, notice func(now time.Time) error) *cobra.Command {
-	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), labels(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a), tags(a), showBrief(a), followUps(a))
+	return command.NewGroup("triage", setup, accounts(a), sync(a), run(a), status(a, notice), runs(a), undo(a), list(a), show(a), why(a), correct(a), labels(a), summary(a), draft(a), note(a), train(a), eval(a), calibrate(a), doctor(a), settings(a), export(a), purge(a), away(a), tags(a), showBrief(a), prepare(a), followUps(a))
 }
 
 func status(a *command.App, notice func(now time.Time) error) *cobra.Command {

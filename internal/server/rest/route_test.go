@@ -284,6 +284,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"exportTriageAccount":     {"GET", "/api/v1/triage/accounts/" + box + "/export?limit=1", nil, 200},
 		"purgeTriageAccount":      {"POST", "/api/v1/triage/accounts/" + box + "/purge", object{"dry_run": true}, 200},
 		"getTriageBrief":          {"GET", "/api/v1/triage/accounts/" + box + "/brief?kind=evening&since=2026-01-02T03:04:05Z&mail=true", nil, 200},
+		"prepareTriageMeeting":    {"GET", "/api/v1/triage/accounts/" + box + "/meeting?at=2026-01-02T03:04:05Z&mail=true", nil, 404},
 		"listTriageFollowUps":     {"GET", "/api/v1/triage/accounts/" + box + "/follow-ups?closed=true", nil, 200},
 		"changeTriageFollowUp":    {"POST", "/api/v1/triage/messages/" + mail + "/follow-up", object{"done": true}, 204},
 		"listTriageLabels":        {"GET", "/api/v1/triage/accounts/" + box + "/labels", nil, 200},
