@@ -32,17 +32,15 @@ func MeetingText(m wire.TriageMeeting) string {
 		}
 		threads.lines = append(threads.lines, line{t.ReceivedAt.In(zone).Format("2 January"), from + ": " + cmp.Or(t.Subject, "(no subject)")})
 	}
-	all := []section{people, threads}
 	if m.ShowsMail {
 		people.more, threads.more = m.People.Total-len(m.People.Items), m.Threads.Total-len(m.Threads.Items)
-		all = []section{people, threads}
 	}
 	now := time.Now()
-	all = append(all, followUps("You owe them", m.Owed, m.ShowsMail, now, zone), followUps("You wait for", m.Awaited, m.ShowsMail, now, zone))
+	all := append([]section{people, threads}, followUps("You owe them", m.Owed, m.ShowsMail, now, zone), followUps("You wait for", m.Awaited, m.ShowsMail, now, zone))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s (%s)\n", plain(cmp.Or(m.Event.Summary, "A meeting")), when, m.Zone)
 	for _, s := range all {
-		if len(s.lines) == 0 && s.note == "" && s.more == 0 && !strings.HasPrefix(s.title, "People") {
+		if strings.HasPrefix(s.title, "You") && len(s.lines) == 0 && s.note == "" && s.more == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "\n%s\n", s.title)
