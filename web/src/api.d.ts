@@ -2725,6 +2725,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/meeting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prepare for a meeting in the calendar of an account
+         * @description Made from stored mail, without a model. Addresses, senders and subjects are in it if the account's settings show them, or with
+         *     `mail=true`; bodies never are. A token that is for some tools cannot use this.
+         */
+        get: operations["prepareTriageMeeting"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/accounts/{name}/follow-ups": {
         parameters: {
             query?: never;
@@ -5993,6 +6014,64 @@ export interface components {
             whole_day: boolean;
             summary: string;
             location?: string;
+        };
+        /** @description A meeting in the calendar, with the mail of the last year with its people. */
+        TriageMeeting: {
+            account: components["schemas"]["TriageAccountName"];
+            /** @description The IANA name of the zone of its times for people. */
+            zone: string;
+            /** @description Whether it has addresses, senders, subjects and the text of the event. */
+            shows_mail: boolean;
+            event: components["schemas"]["TriageBriefEvent"];
+            /** @description The people of the event but the owner. */
+            people: {
+                total: number;
+                items: components["schemas"]["TriageMeetingPerson"][];
+            };
+            /** @description The threads with them, newest first. */
+            threads: {
+                total: number;
+                items: components["schemas"]["TriageMeetingThread"][];
+            };
+            /** @description Follow-ups of the owner in mail with them. */
+            owed: {
+                total: number;
+                /** @description The follow-ups of the whole list whose due date is over. */
+                overdue: number;
+                items: components["schemas"]["TriageFollowUp"][];
+            };
+            /** @description Follow-ups of theirs. */
+            awaited: {
+                total: number;
+                /** @description The follow-ups of the whole list whose due date is over. */
+                overdue: number;
+                items: components["schemas"]["TriageFollowUp"][];
+            };
+        };
+        /** @description A person of a meeting. */
+        TriageMeetingPerson: {
+            address: string;
+            /** @description The messages from the address. */
+            theirs: number;
+            /** @description The messages of the owner to it. */
+            mine: number;
+            /**
+             * Format: date-time
+             * @description When the newest one arrived.
+             */
+            last: string | null;
+        };
+        /** @description The newest message of a thread. */
+        TriageMeetingThread: {
+            thread_id: components["schemas"]["UUID"];
+            message_id: components["schemas"]["UUID"];
+            /** @description Whether the owner wrote it. */
+            outgoing: boolean;
+            sender: string;
+            sender_name: string;
+            subject: string;
+            /** Format: date-time */
+            received_at: string;
         };
         /** @description Something that is owed in a thread, since a message. */
         TriageFollowUp: {
@@ -14212,6 +14291,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TriageBrief"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    prepareTriageMeeting: {
+        parameters: {
+            query?: {
+                /** @description When the meeting begins. Left out, the next one with other people. */
+                at?: string;
+                /** @description Whether addresses, senders and subjects are shown, whatever the settings. */
+                mail?: "true";
+            };
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The meeting. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageMeeting"];
                 };
             };
             400: components["responses"]["Invalid"];

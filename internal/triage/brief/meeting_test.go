@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -98,5 +99,56 @@ func TestMeeting(t *testing.T) {
 	}
 	if _, err = f.meeting(settings, f.now); !errors.Is(err, fault.NotFound) {
 		t.Errorf("an unknown event: %v", err)
+	}
+}
+
+// TestMeetingText compares the text of two preparations with the wanted ones: with mail, whose
+// control characters do not show, and without.
+func TestMeetingText(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	m := wire.TriageMeeting{
+		Account: "work", Zone: "Europe/Berlin", ShowsMail: true,
+		Event: wire.TriageBriefEvent{Start: at, End: at.Add(time.Hour), Summary: "Review\x1b[2J"},
+		People: wire.TriageBriefList[wire.TriageMeetingPerson]{Total: 12, Items: []wire.TriageMeetingPerson{
+			{Address: "tom@example.org", Theirs: 8, Mine: 1, Last: &at}, {Address: "new@example.org"},
+		}},
+		Threads: wire.TriageBriefList[wire.TriageMeetingThread]{Total: 2, Items: []wire.TriageMeetingThread{
+			{Sender: "tom@example.org", SenderName: "Tom", Subject: "The offer", ReceivedAt: at}, {Outgoing: true, ReceivedAt: at},
+		}},
+		Owed: wire.TriageBriefFollowUps{Total: 1, Items: []wire.TriageFollowUp{
+			{With: "tom@example.org", WithName: "Tom", Subject: "The offer", Since: at},
+		}},
+	}
+	const want = `Review\u{001B}[2J, Friday 27 November at 11:00 (Europe/Berlin)
+
+People: 12
+  tom@example.org  8 from them, 1 from you, last on 27 November 2026
+  new@example.org  no mail
+  and 10 more
+
+Threads with them: 2
+  27 November  Tom: The offer
+  27 November  you: (no subject)
+
+You owe them
+  since 27 Nov  Tom: The offer
+`
+	if diff := cmp.Diff(want, brief.MeetingText(m)); diff != "" {
+		t.Errorf("with mail (-want +got):\n%s", diff)
+	}
+
+	m.ShowsMail, m.Event.Summary, m.People.Items, m.Threads.Items, m.Owed.Items = false, "", nil, nil, nil
+	const numbers = `A meeting, Friday 27 November at 11:00 (Europe/Berlin)
+
+People: 12
+
+Threads with them: 2
+
+You owe them: 1
+  1 answer waits.
+`
+	if diff := cmp.Diff(numbers, brief.MeetingText(m)); diff != "" {
+		t.Errorf("without mail (-want +got):\n%s", diff)
 	}
 }
