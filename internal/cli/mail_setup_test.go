@@ -594,7 +594,7 @@ func TestSetupInAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := []string{"db-login", "bind", "countersign_triage_demo", "--tenant", "demo", "--triage"}
-	n.want("", []string{"triage", "setup", dir, "--yes"}, "may not propose *:add-contact, *:create-reminder", "countersign "+strings.Join(again, " "))
+	n.want("", []string{"triage", "setup", dir, "--yes"}, "may not propose *:", "*:add-contact, *:create-reminder. Bind it again", "countersign "+strings.Join(again, " "))
 	n.want("", again, "bound countersign_triage_demo")
 	if said := n.want("", []string{"triage", "setup", dir, "--yes"}, "is brought up to date"); strings.Contains(said.out+said.err, "may not propose") || !strings.Contains(tags(), "*:add-contact,*:create-reminder,") {
 		t.Errorf("bound again, setup prints %s; the tools are %s", said.out+said.err, tags())
