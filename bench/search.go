@@ -120,9 +120,9 @@ func (h *environment) fillSearch(ctx context.Context, s *suite, n int) error {
 func (h *environment) submitWhileIndexing(ctx context.Context, s *suite) error {
 	var with, without []float64
 	const n = 20_000
-	for round := range s.rounds {
+	for range s.rounds {
 		for _, indexed := range []bool{false, true} {
-			rate, err := h.submitRate(ctx, (2*round+1)*n+len(with)*n, n, indexed)
+			rate, err := h.submitRate(ctx, (len(with)+len(without))*n, n, indexed)
 			if err != nil {
 				return err
 			}
