@@ -104,7 +104,7 @@ func newOutside(t *testing.T, inbox string) *outside {
 	return o
 }
 
-// hold sets what holds calls, and lets those go that are held.
+// hold sets the gates of calls, and releases the held calls.
 func (o *outside) hold(before, after chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -432,7 +432,7 @@ func (d *delivery) ended() (status string) {
 
 // TestABriefIsDeliveredOnce goes from due times through processes of triage and of the
 // worker to a mail and a message in Slack, and kills the processes with SIGKILL between
-// the steps. Nothing is sent twice or lost; what nobody can know is unknown. Mailed
+// the steps. Nothing is sent twice or lost; an outcome that nobody can know is unknown. Mailed
 // briefs that arrive in the mailbox are not triaged.
 func TestABriefIsDeliveredOnce(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ var varying = []struct {
 	{regexp.MustCompile(`   +`), "  "},
 }
 
-// constant returns a report with names in place of what differs between runs. The
+// constant returns a report with names in place of the values that differ between runs. The
 // notes are sorted by their text.
 func constant(report string) string {
 	for _, v := range varying {

@@ -44,8 +44,7 @@ type Known struct {
 type Mark struct {
 	Name Name
 	Kind Kind
-	// Like is the known name; empty if there is none. Public reports whether everybody
-	// knows it.
+	// Like is the known name, empty for none. Public reports whether it is well known.
 	Like            string
 	Public, Blocked bool
 	// Differs is the difference, in words.
@@ -357,7 +356,7 @@ func scriptOf(r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// difference returns what a name has in place of a part of another one.
+// difference returns the part in which a name differs from another one.
 func difference(name, like string) string {
 	a, b := []rune(name), []rune(like)
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

@@ -130,7 +130,7 @@ func FuzzNames(f *testing.F) {
 			email, domain := n.Plain()
 			for _, key := range append(n.Keys(), email, domain) {
 				if strings.ContainsRune(key, 0) || strings.ToValidUTF8(key, "") != key {
-					t.Errorf("key %q of %q is no text of PostgreSQL", key, args)
+					t.Errorf("key %q of %q cannot be stored in PostgreSQL", key, args)
 				}
 			}
 		}

@@ -187,7 +187,7 @@ func loginOf(tenant string) string {
 
 // databaseLogin returns the address of the database for triage. It makes a login, and
 // keeps it in a file of the user. A login that exists stays as it is, and checkLogin
-// reports what an earlier setup left out.
+// reports the tools that the login of an earlier setup lacks.
 func (s *setup) databaseLogin(ctx context.Context, me wire.Me) (string, error) {
 	file := s.variablesFile()
 	if file == "" {

@@ -78,7 +78,7 @@ func (r *Reader) Read(ctx context.Context, now time.Time) error {
 	return g.Wait()
 }
 
-// read returns the events of a calendar, or why it was not read.
+// read returns the events of a calendar, or the reason why it was not read.
 func (r *Reader) read(ctx context.Context, d due, now time.Time) (events json.RawMessage, problem string, err error) {
 	current, err := postgres.InTxReturning(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) (*settings.Settings, error) { return r.cache.Current(ctx, tx, d.tenant) })
 	if err != nil {

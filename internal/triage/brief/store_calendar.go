@@ -46,7 +46,7 @@ func readCalendar(ctx context.Context, tx pgx.Tx, about About) (*wire.TriageBrie
 }
 
 // readEvents returns the stored events of the calendar of an account and the number of
-// those that cannot be read, or why there are none.
+// those that cannot be read, or the reason for none.
 func readEvents(ctx context.Context, tx pgx.Tx, about About) (events []event, unread int, problem string, err error) {
 	name, zone := about.Settings.Calendar, Location(about.Settings.Zone)
 	r, err := dbsqlc.New().TriageCalendarGet(ctx, tx, &dbsqlc.TriageCalendarGetParams{TenantID: about.Tenant, AccountID: about.Account, SourceID: name, Zone: about.Settings.Zone})

@@ -14,7 +14,7 @@ import (
 )
 
 // Mailed are the briefs about an account that were proposed as mails, by Message-ID
-// without its domain. Such a mail in the mailbox is no mail to triage.
+// without its domain. Triage leaves such a mail out.
 type Mailed map[string]mailed
 
 type mailed struct{ subject, text string }

@@ -7,7 +7,7 @@ import (
 )
 
 // limitForm is a time limit in words: a preposition with a day of the week or a day near
-// the sender's own. "Next Friday" is none, since people mean different weeks by it.
+// the sender's own. "Next Friday" has no date, since people mean different weeks by it.
 var limitForm = regexp.MustCompile(`(?i)\b(?:by|until|till|before|due|no later than|bis(?: spätestens)?(?: zum)?|spätestens(?: am)?|vor)\s+(?:the\s+)?(?:this\s+|coming\s+|diesen\s+|kommenden\s+)?` +
 	`(monday|tuesday|wednesday|thursday|friday|saturday|sunday|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag|today|tonight|tomorrow|heute|morgen|übermorgen)\b`)
 
@@ -18,7 +18,7 @@ var limitDays = map[string]time.Weekday{
 
 // Limits returns the time limits of a text that are days near the day on which it was
 // sent, by the clock of its sender: the date of sent in its own zone. The sender's own day
-// of the week is no limit, since it may be that of the next week.
+// of the week sets no limit, since it may be that of the next week.
 func Limits(text string, sent time.Time) (all []Date) {
 	if sent.IsZero() || sent.Year() < 1970 || sent.Year() > 2199 {
 		return nil
