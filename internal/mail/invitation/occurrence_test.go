@@ -51,7 +51,7 @@ func TestOccurrences(t *testing.T) {
 		"an end before its start": {"DTSTART:20261025T090000Z\nDTEND:20261025T080000Z", "2026-10-25", 1, nil, 1},
 		"an end that is a day":    {"DTSTART:20261025T090000Z\nDTEND;VALUE=DATE:20261026", "2026-10-25", 1, nil, 1},
 		"no start":                {"SUMMARY:x", "2026-10-25", 1, nil, 1},
-		"an invalid start": {"DTSTART:soon", "2026-10-25", 1, nil, 1},
+		"an invalid start":        {"DTSTART:soon", "2026-10-25", 1, nil, 1},
 		"a broken calendar":       {"DTSTART", "2026-10-25", 1, nil, 1},
 	} {
 		berlin, err := time.LoadLocation("Europe/Berlin")
