@@ -1,6 +1,7 @@
 export * from './ask'
 export * from './button'
 export * from './chip'
+export * from './command'
 export * from './dialog'
 export * from './empty'
 export * from './field'

@@ -3,7 +3,7 @@ import { get, post, request, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
-import { Button, ProblemNote, Table, Time, toast } from '../../ui'
+import { Button, Command, ProblemNote, Table, Time, toast } from '../../ui'
 
 type Tag = Schemas['TriageTag']
 type Try = Schemas['TriageTry']
@@ -59,6 +59,7 @@ export function Tags() {
   return (
     <section className="panel stack" aria-labelledby="settings-tags">
       <h2 id="settings-tags">Action tags</h2>
+      <Command of="countersign triage tags list" />
       {change.isError && <ProblemNote error={change.error} what="The tag did not change" />}
       <Table
         caption="Action tags"

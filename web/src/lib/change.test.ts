@@ -1,0 +1,31 @@
+import { expect, test, vi } from 'vitest'
+import { matchOf, settle } from './change'
+import { Problem } from './client'
+
+const refusal = (status: number) => new Problem(status, { title: 'changed' }, new Headers())
+
+test('a change names the version that it is based on', async () => {
+  const write = vi.fn(async () => {})
+  const theirs = await settle({ value: { limit: 1 }, etag: 'abc' }, { limit: 2 }, { write, read: vi.fn() })
+  expect(theirs).toBeUndefined()
+  expect(write.mock.calls).toEqual([[{ limit: 2 }, '"abc"']])
+})
+
+test('a new value has no precondition', () => {
+  expect(matchOf({ value: null, etag: '' })).toBeUndefined()
+})
+
+test('the stored version comes back where somebody else changed it', async () => {
+  const stored = { value: { limit: 3 }, etag: 'def' }
+  const write = () => Promise.reject(refusal(412))
+  expect(await settle({ value: { limit: 1 }, etag: 'abc' }, { limit: 2 }, { write, read: async () => stored })).toBe(
+    stored,
+  )
+})
+
+test('another refusal is thrown, and nothing is read', async () => {
+  const read = vi.fn()
+  const write = () => Promise.reject(refusal(403))
+  await expect(settle({ value: null, etag: 'abc' }, { limit: 2 }, { write, read })).rejects.toThrow('changed')
+  expect(read).not.toHaveBeenCalled()
+})
