@@ -271,7 +271,7 @@ type InboxFilter struct {
 	// Escalated, if set, selects items that were, or were not, escalated.
 	Escalated     *bool
 	ExpiresBefore time.Time
-	// Order is oldest, newest, expiry or risk; empty is oldest. Summary cuts the
+	// Order is oldest, newest, expiry, risk, session or tool; empty is oldest. Summary cuts the
 	// arguments of each item. Counts take neither.
 	Order   string
 	Summary bool

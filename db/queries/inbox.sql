@@ -30,7 +30,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 -- sort them.
 (
     SELECT
-        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         a.approval_expires_at AS expires_at, (p.escalated_at IS NOT NULL)::boolean AS escalated,
         NULL::timestamptz AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM actions a
@@ -59,11 +59,17 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
             WHEN 'newest' THEN a.action_id < @after
             WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > (@after_expiry::timestamptz, @after)
             WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > (@after_no_session::boolean, @after_session::text, @after)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > (@after_source::text, @after_tool::text, @after)
             ELSE a.action_id > @after::uuid
         END
     ORDER BY
         CASE WHEN @sort = 'expiry' THEN a.approval_expires_at END,
         CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
         a.action_id
     LIMIT @most::bigint
@@ -71,7 +77,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 UNION ALL
 (
     SELECT
-        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, l.created_at AS since, NULL::uuid AS workflow_id, l.code, l.message
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
@@ -93,10 +99,16 @@ UNION ALL
             WHEN 'newest' THEN l.action_id < @after
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > (@after_expiry::timestamptz, @after)
             WHEN 'risk' THEN (r.risk_rank, l.action_id) > (@after_risk::integer, @after)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", l.action_id) > (@after_no_session::boolean, @after_session::text, @after)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", l.action_id) > (@after_source::text, @after_tool::text, @after)
             ELSE l.action_id > @after::uuid
         END
     ORDER BY
         CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN @sort = 'newest' THEN l.action_id END DESC,
         l.action_id
     LIMIT @most::bigint
@@ -104,7 +116,7 @@ UNION ALL
 UNION ALL
 (
     SELECT
-        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, w.updated_at AS since, s.workflow_id, s.code, s.message
     FROM workflows w
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
@@ -127,10 +139,16 @@ UNION ALL
             WHEN 'newest' THEN s.action_id < @after
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > (@after_expiry::timestamptz, @after)
             WHEN 'risk' THEN (r.risk_rank, s.action_id) > (@after_risk::integer, @after)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", s.action_id) > (@after_no_session::boolean, @after_session::text, @after)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", s.action_id) > (@after_source::text, @after_tool::text, @after)
             ELSE s.action_id > @after::uuid
         END
     ORDER BY
         CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN @sort = 'newest' THEN s.action_id END DESC,
         s.action_id
     LIMIT @most::bigint
@@ -138,7 +156,7 @@ UNION ALL
 UNION ALL
 (
     SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM triage_proposals t
     JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
@@ -163,10 +181,16 @@ UNION ALL
             WHEN 'newest' THEN a.action_id < @after
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > (@after_expiry::timestamptz, @after)
             WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > (@after_no_session::boolean, @after_session::text, @after)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > (@after_source::text, @after_tool::text, @after)
             ELSE a.action_id > @after::uuid
         END
     ORDER BY
         CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
         a.action_id
     LIMIT @most::bigint

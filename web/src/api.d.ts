@@ -8638,8 +8638,8 @@ export interface operations {
                 escalated?: components["parameters"]["inboxEscalated"];
                 /** @description Only what expires before this time. */
                 expires_before?: components["parameters"]["inboxExpiresBefore"];
-                /** @description oldest unless told otherwise. expiry has the first to expire first, and what does not expire last; risk the highest risk first, and of one risk the oldest. */
-                order?: "oldest" | "newest" | "expiry" | "risk";
+                /** @description oldest unless told otherwise. expiry has the first to expire first, and what does not expire last; risk the highest risk first, and of one risk the oldest. session and tool have groups, in the order of the bytes of their names, the oldest first in each; what has no session is last. */
+                order?: "oldest" | "newest" | "expiry" | "risk" | "session" | "tool";
                 /**
                  * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
                  *     each item, and without proposed arguments and outputs that are longer.
@@ -8752,7 +8752,7 @@ export interface operations {
                 /** @description Only what expires before this time. */
                 expires_before?: components["parameters"]["inboxExpiresBefore"];
                 /** @description oldest unless told otherwise, as in `getInbox`. */
-                order?: "oldest" | "newest" | "expiry" | "risk";
+                order?: "oldest" | "newest" | "expiry" | "risk" | "session" | "tool";
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
                 cursor?: components["parameters"]["cursor"];

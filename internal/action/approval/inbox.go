@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -137,6 +138,10 @@ const (
 	InboxNewest InboxOrder = "newest"
 	InboxExpiry InboxOrder = "expiry"
 	InboxRisk   InboxOrder = "risk"
+	// InboxSession and InboxTool are groups, in the order of the bytes of their
+	// names. Items without a session are last.
+	InboxSession InboxOrder = "session"
+	InboxTool    InboxOrder = "tool"
 )
 
 // InboxFilter narrows the inbox; its zero fields do not.
@@ -161,11 +166,13 @@ type InboxPlace struct {
 	// ExpiresAt is zero where the item does not expire.
 	ExpiresAt time.Time
 	Risk      envelope.Risk
+	Session   string
+	Tool      policy.Key
 }
 
 // Place returns the item's place.
 func (it *InboxItem) Place() InboxPlace {
-	return InboxPlace{Action: it.Action, ExpiresAt: it.ExpiresAt, Risk: it.Risk}
+	return InboxPlace{Action: it.Action, ExpiresAt: it.ExpiresAt, Risk: it.Risk, Session: it.Session, Tool: it.Tool}
 }
 
 // compare returns the order of two places, negative where p comes first.
@@ -179,6 +186,13 @@ func (p InboxPlace) compare(other InboxPlace, order InboxOrder) int {
 		return cmp.Or(expiryOf(p).Compare(expiryOf(other)), byAge)
 	case InboxRisk:
 		return cmp.Or(cmp.Compare(riskRank(p.Risk), riskRank(other.Risk)), byAge)
+	case InboxSession:
+		if p.Session == "" || other.Session == "" {
+			return cmp.Or(-strings.Compare(p.Session, other.Session), byAge)
+		}
+		return cmp.Or(strings.Compare(p.Session, other.Session), byAge)
+	case InboxTool:
+		return cmp.Or(strings.Compare(p.Tool.Source, other.Tool.Source), strings.Compare(p.Tool.Action, other.Tool.Action), byAge)
 	}
 	return byAge
 }

@@ -1,8 +1,10 @@
 package approval_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func TestPagesOfTheInboxAreOneList(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	o.various(23)
-	for _, order := range []approval.InboxOrder{"", approval.InboxOldest, approval.InboxNewest, approval.InboxExpiry, approval.InboxRisk} {
+	for _, order := range []approval.InboxOrder{"", approval.InboxOldest, approval.InboxNewest, approval.InboxExpiry, approval.InboxRisk, approval.InboxSession, approval.InboxTool} {
 		t.Run(string("order "+order), func(t *testing.T) {
 			whole := o.inboxOf(approval.InboxQuery{Order: order, Most: 100})
 			var paged []envelope.ActionID
@@ -98,6 +100,10 @@ func byOrder(order approval.InboxOrder) func(a, b approval.InboxItem) int {
 			return compareThen(expires(a), expires(b), age)
 		case approval.InboxRisk:
 			return compareThen(int64(rank(a)), int64(rank(b)), age)
+		case approval.InboxSession:
+			return cmp.Or(strings.Compare(cmp.Or(a.Session, "\U0010ffff"), cmp.Or(b.Session, "\U0010ffff")), age)
+		case approval.InboxTool:
+			return cmp.Or(strings.Compare(a.Tool.Action, b.Tool.Action), age)
 		case approval.InboxOldest:
 		}
 		return age

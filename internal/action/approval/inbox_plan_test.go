@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -66,12 +67,16 @@ func TestTheInboxReadsOneIndex(t *testing.T) {
 			index string
 			most  float64
 		}{
-			"oldest":     {first(approval.InboxQuery{}), "actions_inbox", 4 * most},
-			"newest":     {first(approval.InboxQuery{Order: approval.InboxNewest}), "actions_inbox", 4 * most},
-			"expiry":     {first(approval.InboxQuery{Order: approval.InboxExpiry}), "actions_inbox_expiry", 4 * most},
-			"risk":       {first(approval.InboxQuery{Order: approval.InboxRisk}), "actions_inbox_risk", 4 * most},
-			"rare tool":  {first(approval.InboxQuery{InboxFilter: approval.InboxFilter{Tool: "rare"}}), "actions_inbox", waiting + 4*most},
-			"high risks": {first(approval.InboxQuery{InboxFilter: approval.InboxFilter{Risks: []envelope.Risk{envelope.RiskHigh}}, Order: approval.InboxRisk}), "actions_inbox_risk", waiting/5 + 4*most},
+			"oldest":           {first(approval.InboxQuery{}), "actions_inbox", 4 * most},
+			"newest":           {first(approval.InboxQuery{Order: approval.InboxNewest}), "actions_inbox", 4 * most},
+			"expiry":           {first(approval.InboxQuery{Order: approval.InboxExpiry}), "actions_inbox_expiry", 4 * most},
+			"risk":             {first(approval.InboxQuery{Order: approval.InboxRisk}), "actions_inbox_risk", 4 * most},
+			"session":          {first(approval.InboxQuery{Order: approval.InboxSession}), "actions_inbox_session", 4 * most},
+			"behind a session": {first(approval.InboxQuery{Order: approval.InboxSession, After: &approval.InboxPlace{Session: "s-500"}}), "actions_inbox_session", 4 * most},
+			"tool":             {first(approval.InboxQuery{Order: approval.InboxTool}), "actions_inbox_tool", 4 * most},
+			"behind a tool":    {first(approval.InboxQuery{Order: approval.InboxTool, After: &approval.InboxPlace{Tool: policy.Key{Source: "src", Action: "ab"}}}), "actions_inbox_tool", 4 * most},
+			"rare tool":        {first(approval.InboxQuery{InboxFilter: approval.InboxFilter{Tool: "rare"}}), "actions_inbox", waiting + 4*most},
+			"high risks":       {first(approval.InboxQuery{InboxFilter: approval.InboxFilter{Risks: []envelope.Risk{envelope.RiskHigh}}, Order: approval.InboxRisk}), "actions_inbox_risk", waiting/5 + 4*most},
 		} {
 			*plans = nil
 			items, err := service.Inbox(t.Context(), o.decider("ada"), test.query)

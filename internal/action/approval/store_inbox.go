@@ -22,7 +22,7 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 	rows, err := dbsqlc.New().InboxItems(ctx, tx, inboxParams(tenant, q))
 	all, err := postgres.Map(rows, err, func(r dbsqlc.InboxItemsRow) InboxItem {
 		return InboxItem{
-			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
+			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Session: r.SessionID,
 			Risk: riskOfRank(r.RiskRank), ExpiresAt: postgres.OrZero(r.ExpiresAt), Escalated: r.Escalated, Since: postgres.OrZero(r.Since),
 			Workflow: postgres.OrZero(r.WorkflowID), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
 		}
@@ -74,6 +74,7 @@ func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParam
 	switch {
 	case q.After != nil:
 		p.After, p.AfterExpiry, p.AfterRisk = q.After.Action, expiryOf(*q.After), riskRank(q.After.Risk)
+		p.AfterNoSession, p.AfterSession, p.AfterSource, p.AfterTool = q.After.Session == "", q.After.Session, q.After.Tool.Source, q.After.Tool.Action
 	case q.Order == InboxNewest:
 		p.After = envelope.ActionID(uuid.Max)
 	}

@@ -121,7 +121,7 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 		return err
 	}).NoOptDefVal = "true"
 	command.FutureFlag(cmd, &f.ExpiresBefore, "expires-before", "filter by expiry: before this `time`")
-	command.EnumFlag(cmd, &f.Order, "order", "sort `order`: oldest, newest, expiry or risk (default oldest)", "oldest", "newest", "expiry", "risk")
+	command.EnumFlag(cmd, &f.Order, "order", "sort `order`: oldest, newest, expiry, risk, session or tool (default oldest)", "oldest", "newest", "expiry", "risk", "session", "tool")
 }
 
 // cohortFlag adds the flag of a cohort.

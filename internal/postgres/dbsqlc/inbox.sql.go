@@ -94,7 +94,7 @@ func (q *Queries) InboxDetails(ctx context.Context, db DBTX, arg *InboxDetailsPa
 const inboxItems = `-- name: InboxItems :many
 (
     SELECT
-        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         a.approval_expires_at AS expires_at, (p.escalated_at IS NOT NULL)::boolean AS escalated,
         NULL::timestamptz AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM actions a
@@ -123,19 +123,25 @@ const inboxItems = `-- name: InboxItems :many
             WHEN 'newest' THEN a.action_id < $13
             WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($14::timestamptz, $13)
             WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($16::boolean, $17::text, $13)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($18::text, $19::text, $13)
             ELSE a.action_id > $13::uuid
         END
     ORDER BY
         CASE WHEN $12 = 'expiry' THEN a.approval_expires_at END,
         CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $16::bigint
+    LIMIT $20::bigint
 )
 UNION ALL
 (
     SELECT
-        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, l.created_at AS since, NULL::uuid AS workflow_id, l.code, l.message
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
@@ -157,18 +163,24 @@ UNION ALL
             WHEN 'newest' THEN l.action_id < $13
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($14::timestamptz, $13)
             WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($15::integer, $13)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", l.action_id) > ($16::boolean, $17::text, $13)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", l.action_id) > ($18::text, $19::text, $13)
             ELSE l.action_id > $13::uuid
         END
     ORDER BY
         CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN $12 = 'newest' THEN l.action_id END DESC,
         l.action_id
-    LIMIT $16::bigint
+    LIMIT $20::bigint
 )
 UNION ALL
 (
     SELECT
-        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, w.updated_at AS since, s.workflow_id, s.code, s.message
     FROM workflows w
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
@@ -191,18 +203,24 @@ UNION ALL
             WHEN 'newest' THEN s.action_id < $13
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($14::timestamptz, $13)
             WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($15::integer, $13)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", s.action_id) > ($16::boolean, $17::text, $13)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", s.action_id) > ($18::text, $19::text, $13)
             ELSE s.action_id > $13::uuid
         END
     ORDER BY
         CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN $12 = 'newest' THEN s.action_id END DESC,
         s.action_id
-    LIMIT $16::bigint
+    LIMIT $20::bigint
 )
 UNION ALL
 (
     SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM triage_proposals t
     JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
@@ -227,33 +245,43 @@ UNION ALL
             WHEN 'newest' THEN a.action_id < $13
             WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($14::timestamptz, $13)
             WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($16::boolean, $17::text, $13)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($18::text, $19::text, $13)
             ELSE a.action_id > $13::uuid
         END
     ORDER BY
         CASE WHEN $12 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
         CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $16::bigint
+    LIMIT $20::bigint
 )
 `
 
 type InboxItemsParams struct {
-	Kinds         []string
-	Cohort        string
-	TenantID      envelope.TenantID
-	Words         []string
-	Source        *string
-	Tool          *string
-	Session       *string
-	Automation    *string
-	RiskRanks     []int32
-	Escalated     *bool
-	ExpiresBefore *time.Time
-	Sort          string
-	After         envelope.ActionID
-	AfterExpiry   time.Time
-	AfterRisk     int32
-	Most          int64
+	Kinds          []string
+	Cohort         string
+	TenantID       envelope.TenantID
+	Words          []string
+	Source         *string
+	Tool           *string
+	Session        *string
+	Automation     *string
+	RiskRanks      []int32
+	Escalated      *bool
+	ExpiresBefore  *time.Time
+	Sort           string
+	After          envelope.ActionID
+	AfterExpiry    time.Time
+	AfterRisk      int32
+	AfterNoSession bool
+	AfterSession   string
+	AfterSource    string
+	AfterTool      string
+	Most           int64
 }
 
 type InboxItemsRow struct {
@@ -261,6 +289,7 @@ type InboxItemsRow struct {
 	ActionID   uuid.UUID
 	SourceID   string
 	ToolName   string
+	SessionID  string
 	RiskRank   int32
 	ExpiresAt  *time.Time
 	Escalated  bool
@@ -298,6 +327,10 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 		arg.After,
 		arg.AfterExpiry,
 		arg.AfterRisk,
+		arg.AfterNoSession,
+		arg.AfterSession,
+		arg.AfterSource,
+		arg.AfterTool,
 		arg.Most,
 	)
 	if err != nil {
@@ -312,6 +345,7 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 			&i.ActionID,
 			&i.SourceID,
 			&i.ToolName,
+			&i.SessionID,
 			&i.RiskRank,
 			&i.ExpiresAt,
 			&i.Escalated,

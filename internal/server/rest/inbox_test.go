@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -125,7 +126,7 @@ func TestInboxRejectsUnknownParameters(t *testing.T) {
 		}
 	}
 	cursors := map[string]string{}
-	for _, order := range []string{"oldest", "newest", "expiry", "risk"} {
+	for _, order := range []string{"oldest", "newest", "expiry", "risk", "session", "tool"} {
 		cursors[order] = *f.operator.inbox("limit=1&order=" + order).NextCursor
 	}
 	for of, cursor := range cursors {
@@ -136,6 +137,14 @@ func TestInboxRejectsUnknownParameters(t *testing.T) {
 			}
 			f.operator.send("GET", "/api/v1/inbox?order="+order+"&cursor="+url.QueryEscape(cursor), nil).wants(t, want)
 		}
+	}
+	for _, group := range []string{"\x00", "\xff", "no tool"} {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte("1:inbox-session:019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b low  " + group))
+		want := http.StatusBadRequest
+		if group == "no tool" {
+			want = http.StatusOK
+		}
+		f.operator.send("GET", "/api/v1/inbox?order=session&cursor="+cursor, nil).wants(t, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -188,7 +189,14 @@ func inboxCursor(list string, p approval.InboxPlace) string {
 	if !p.ExpiresAt.IsZero() {
 		expires = strconv.FormatInt(p.ExpiresAt.UnixMicro(), 10)
 	}
-	return request.WriteTextCursor(list, fmt.Sprintf("%s %s %s", p.Action, p.Risk, expires))
+	text := fmt.Sprintf("%s %s %s", p.Action, p.Risk, expires)
+	switch list {
+	case inboxList(approval.InboxSession):
+		text += " " + p.Session
+	case inboxList(approval.InboxTool):
+		text += " " + p.Tool.String()
+	}
+	return request.WriteTextCursor(list, text)
 }
 
 // inboxPlace returns the place of a cursor that inboxCursor returned; nil for "",
@@ -202,9 +210,10 @@ func inboxPlace(list, cursor string) (*approval.InboxPlace, error) {
 		return nil, err
 	}
 	wrong := request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor unchanged, or omit it to start over")
-	parts := strings.Split(text, " ")
+	// The group is the session or the tool; the other orders need none.
+	parts := append(strings.SplitN(text, " ", 4), "")
 	var p approval.InboxPlace
-	if len(parts) != 3 || p.Action.UnmarshalText([]byte(parts[0])) != nil || !envelope.Risk(parts[1]).Valid() {
+	if len(parts) < 4 || p.Action.UnmarshalText([]byte(parts[0])) != nil || !envelope.Risk(parts[1]).Valid() {
 		return nil, wrong
 	}
 	p.Risk = envelope.Risk(parts[1])
@@ -215,5 +224,11 @@ func inboxPlace(list, cursor string) (*approval.InboxPlace, error) {
 		}
 		p.ExpiresAt = time.UnixMicro(micros)
 	}
+	group := parts[3]
+	if !utf8.ValidString(group) || strings.ContainsRune(group, 0) {
+		return nil, wrong
+	}
+	p.Session = group
+	p.Tool.Source, p.Tool.Action, _ = strings.Cut(group, ":")
 	return &p, nil
 }

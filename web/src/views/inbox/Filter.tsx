@@ -10,6 +10,8 @@ const orders = [
   ['newest', 'newest first'],
   ['expiry', 'ending first'],
   ['risk', 'riskiest first'],
+  ['session', 'by session'],
+  ['tool', 'by tool'],
 ] as const
 
 export function Filter({ filters, onChange }: { filters: Filters; onChange: (filters: Filters) => void }) {

@@ -7,6 +7,7 @@ import { type Json, same } from '../../lib/json'
 import { isPaused } from '../../lib/live'
 import { queries } from '../../lib/query'
 import { most } from '../actions/rows'
+import { byGroup } from './groups'
 import { type Filters, type Item, keyOf } from './items'
 
 export interface Page {
@@ -37,6 +38,7 @@ const ranks: Record<string, number> = { high: 0, medium: 1, low: 2 }
 export function compare(order: string | undefined, a: Item, b: Item): number {
   const ids = keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0
   if (order === 'newest') return -ids
+  if (order === 'session' || order === 'tool') return byGroup(order, a, b) || ids
   if (order === 'risk') return (ranks[a.risk] ?? 3) - (ranks[b.risk] ?? 3) || ids
   if (order !== 'expiry') return ids
   const ends = (item: Item) => (item.expires_at ? Date.parse(item.expires_at) : Infinity)
