@@ -150,6 +150,25 @@ func (c *Client) Explain(ctx context.Context, q wire.Question) (wire.Explanation
 	return post[wire.Explanation](ctx, c, policyPath+"/explain", q)
 }
 
+// MatrixFilter selects the rows of the matrix, and the calls that they are
+// about; empty fields select all tools, and calls of nobody in particular.
+type MatrixFilter struct {
+	// Query finds tools, as in Tools.
+	Query      string
+	Automation string
+	Session    string
+	Employee   envelope.EmployeeID
+}
+
+// PolicyMatrix reads the decision of policy about each tool.
+func (c *Client) PolicyMatrix(ctx context.Context, f MatrixFilter) ([]wire.MatrixRow, error) {
+	query := given("q", f.Query, "automation_id", f.Automation, "session_id", f.Session)
+	if f.Employee != (envelope.EmployeeID{}) {
+		query.Set("employee_id", f.Employee.String())
+	}
+	return list[wire.MatrixRow](ctx, c, policyPath+"/matrix", query)
+}
+
 // Policy reads the policy as one document in JSON: everything but grants and
 // the modes of sessions.
 func (c *Client) Policy(ctx context.Context) (json.RawMessage, error) {

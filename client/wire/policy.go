@@ -164,6 +164,22 @@ type Explanation struct {
 	Trace    []PolicyStep  `json:"trace"`
 }
 
+// MatrixRow is the decision of policy about any call of a tool, with the number
+// of rules about arguments, reviews and grants that can apply to it.
+type MatrixRow struct {
+	Tool  string `json:"tool"`
+	Title string `json:"title"`
+	// Risk is read, write or danger.
+	Risk   string        `json:"risk"`
+	Mode   envelope.Mode `json:"mode"`
+	Source string        `json:"mode_source"`
+	// Trace has the layers with an answer, in order.
+	Trace   []PolicyStep `json:"trace"`
+	Rules   int          `json:"rules"`
+	Reviews int          `json:"reviews"`
+	Grants  int          `json:"grants"`
+}
+
 // Simulation is a range of the past on which a changed policy is tried.
 type Simulation struct {
 	// From and To bound when an action was proposed; a zero To is now.

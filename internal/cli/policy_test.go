@@ -137,6 +137,8 @@ func explainsDecisions(d *fixture) {
 		d.t.Errorf("explained %+v", e)
 	}
 	d.want(d.operator("policy", "explain", "notes:notes.create", "{title}"), command.ExitUsage, "mind the shell's quotes")
+	d.want(d.operator("policy", "matrix", "--query", "notes.create"), command.ExitOK, "BECAUSE OF", "notes:notes.create", "write", "the default for the tool's risk")
+	d.want(d.agent("policy", "matrix"), command.ExitFailed, "it needs the role")
 	d.want(d.operator("policy", "explain", "notes:none"), command.ExitUsage, "such a tool")
 	d.want(d.agent("policy", "explain", "notes:notes.create"), command.ExitFailed, "it needs the role")
 	d.want(d.admin("policy", "rule", "delete", "x"), command.ExitOK)

@@ -20,6 +20,7 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   go_actions: { keys: 'g t', sees: at('/actions') },
   go_workflows: { keys: 'g w', sees: at('/workflows') },
   go_dead_letters: { keys: 'g d', sees: at('/dead-letters') },
+  go_policy: { keys: 'g p', sees: at('/policy') },
   go_settings: { keys: 'g s', sees: at('/settings') },
 }
 

@@ -37,6 +37,7 @@ test('pictures of every view', async ({ page }) => {
     'dead-letter': `/dead-letters/${failed}`,
     workflows: '/workflows',
     workflow: `/workflows/${workflow}`,
+    policy: '/policy',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

@@ -305,6 +305,7 @@ test('every command that the palette offers is in the help, with its key', async
       'go_actions',
       'go_workflows',
       'go_dead_letters',
+      'go_policy',
       'go_settings',
       'next',
       'previous',

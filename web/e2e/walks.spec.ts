@@ -18,6 +18,7 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the workflows': '/workflows',
   'a workflow': `/workflows/${seeded.workflow}`,
   'the dead letters': '/dead-letters',
+  'the policy': '/policy',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })
@@ -95,7 +96,7 @@ test('text that means harm is written out and does nothing @check', async ({ pag
 
 test('the focus is somewhere visible after every navigation and dialog', async ({ page }) => {
   await login(page)
-  const places = { t: '/actions', w: '/workflows', d: '/dead-letters', s: '/settings', i: '/inbox' }
+  const places = { t: '/actions', w: '/workflows', d: '/dead-letters', p: '/policy', s: '/settings', i: '/inbox' }
   for (const [letter, path] of Object.entries(places)) {
     await page.keyboard.press('g')
     await page.keyboard.press(letter)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 
 // Command returns the command policy.
 func Command(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("policy", simulate(a), explain(a), danger(a), modes(a), rules(a), grants(a), sessions(a), preferences(a))
+	cmd := command.NewGroup("policy", simulate(a), explain(a), matrix(a), danger(a), modes(a), rules(a), grants(a), sessions(a), preferences(a))
 	cmd.AddCommand(a.NewDocumentCommands(command.Document{
 		Get: (*client.Client).Policy, Put: (*client.Client).PutPolicy, Validate: policies.CheckDocument,
 	})...)
@@ -61,6 +62,22 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 		return err
 	}
 	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Tool), e.Mode, command.Line(policy.SourceText(e.Source)))
+}
+
+func matrix(a *command.App) *cobra.Command {
+	var f client.MatrixFilter
+	view := command.View[wire.MatrixRow]{
+		Empty: "No matching tools.", Head: []string{"TOOL", "RISK", "MODE", "BECAUSE OF", "RULES", "REVIEWS", "GRANTS"},
+		Row: func(r wire.MatrixRow) []string {
+			return []string{r.Tool, r.Risk, string(r.Mode), policy.SourceText(r.Source), strconv.Itoa(r.Rules), strconv.Itoa(r.Reviews), strconv.Itoa(r.Grants)}
+		},
+	}
+	cmd := command.New(a, "matrix", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return view.Show(a)(c.PolicyMatrix(ctx, f))
+	})
+	command.ScopeFlags(cmd, &f.Session, &f.Employee, &f.Automation, "evaluate for")
+	cmd.Flags().StringVar(&f.Query, "query", "", "filter by `words`")
+	return cmd
 }
 
 // danger shows or sets the mode of tools with the risk danger.

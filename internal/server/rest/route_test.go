@@ -213,6 +213,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"putSessionMode":          {"PUT", "/api/v1/policy/sessions/s/mail:danger", object{"mode": "deny", "expires_in": "1m"}, 200},
 		"deleteSessionMode":       {"DELETE", "/api/v1/policy/sessions/" + src + "/" + src + ":*", nil, 204},
 		"explainPolicy":           {"POST", "/api/v1/policy/explain", object{"tool": "mail:write", "args": object{"n": 1}}, 200},
+		"getPolicyMatrix":         {"GET", "/api/v1/policy/matrix?limit=2", nil, 200},
 		"getPolicy":               {"GET", "/api/v1/policy", nil, 200},
 		"putPolicy":               {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"tool": src + ":*", "approvals": 2}}}, 200},
 		"simulatePolicy":          {"POST", "/api/v1/policy/simulate", object{"since": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "limit": 5}, 200},

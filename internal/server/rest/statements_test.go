@@ -67,13 +67,14 @@ func TestRequestsTakeFewStatements(t *testing.T) {
 		"read an action":             count(func() { f.operator.send("GET", path(waiting), nil).wants(t, 200) }),
 		"list 50 actions":            count(func() { f.operator.send("GET", "/api/v1/actions?limit=50", nil).wants(t, 200) }),
 		"read the inbox":             count(func() { f.operator.send("GET", "/api/v1/inbox?limit=50", nil).wants(t, 200) }),
+		"the matrix of policy":       count(func() { f.operator.send("GET", "/api/v1/policy/matrix", nil).wants(t, 200) }),
 		"list tools":                 count(func() { f.operator.send("GET", "/api/v1/tools", nil).wants(t, 200) }),
 		"approve":                    count(func() { f.operator.send("POST", path(waiting, "/approve"), nil, ifMatch(etag)...).wants(t, 200) }),
 	}
 
 	want := map[string]counts{
 		"propose what policy allows": {4, 2}, "propose what people decide": {5, 2}, "propose a duplicate": {5, 3}, "propose what is invalid": {0, 0},
-		"read an action": {2, 2}, "list 50 actions": {3, 1}, "read the inbox": {5, 1}, "list tools": {2, 1}, "approve": {14, 3},
+		"read an action": {2, 2}, "list 50 actions": {3, 1}, "read the inbox": {5, 1}, "the matrix of policy": {1, 1}, "list tools": {2, 1}, "approve": {14, 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statements and transactions (-want +got):\n%s", diff)

@@ -214,6 +214,20 @@ func CompileArguments(language func() (*Language, error), rows []ArgumentRule) A
 // Empty reports whether there are no rules.
 func (a Arguments) Empty() bool { return len(a.byKey) == 0 && len(a.unreadable) == 0 }
 
+// Count returns the number of rules for a tool, without those of another
+// automation than the given one; an empty one is any.
+func (a Arguments) Count(automation string, key Key) int {
+	count := len(a.unreadable)
+	for _, pattern := range Patterns(key) {
+		for _, r := range a.byKey[pattern] {
+			if automation == "" || r.Automation == "" || r.Automation == automation {
+				count++
+			}
+		}
+	}
+	return count
+}
+
 // covering returns the rules for a tool and an automation, ordered by id.
 func (a Arguments) covering(automation string, key Key) []*argumentRule {
 	var found []*argumentRule

@@ -198,6 +198,27 @@ func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 	return s.Decide(t, by.Proposal(t)).Mode != envelope.ModeDeny
 }
 
+// Coverage counts the rules about arguments, reviews and grants that can apply
+// to calls of a tool. It leaves out what is limited to another automation,
+// session or employee than the viewer's; a viewer without one is anybody.
+func (s *Settings) Coverage(t *catalog.Tool, by Viewer) (rules, reviews, grants int) {
+	for _, pattern := range policy.Patterns(t.Key) {
+		reviews += len(s.reviews[pattern])
+	}
+	for _, g := range s.layers.grants[t.Key] {
+		if by.Now.Before(g.ExpiresAt) && t.Is(g.Digest) && either(g.Automation, by.Automation) && either(g.Session, by.Session) && either(g.Employee, by.Employee) {
+			grants++
+		}
+	}
+	return s.layers.arguments.Count(by.Automation, t.Key), reviews, grants
+}
+
+// either reports whether two values are equal or one of them is zero.
+func either[T comparable](a, b T) bool {
+	var zero T
+	return a == zero || b == zero || a == b
+}
+
 // DeniedAsDanger reports whether a decision denies a tool only for its risk: the
 // risk is danger, the tenant denies that, and no mode is set for the tool.
 func (s *Settings) DeniedAsDanger(t *catalog.Tool, d policy.Decision) bool {

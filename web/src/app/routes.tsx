@@ -35,6 +35,7 @@ export const routes: readonly Route[] = [
     title: 'Dead letters',
     place: '/dead-letters',
   },
+  { path: '/policy/:id?', view: lazy(() => import('../views/policy/view')), title: 'Policy', place: '/policy' },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 
@@ -43,5 +44,6 @@ export const places: readonly Place[] = [
   { path: '/actions', title: 'Actions', icon: 'list', command: 'go_actions' },
   { path: '/workflows', title: 'Workflows', icon: 'ladder', command: 'go_workflows' },
   { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
+  { path: '/policy', title: 'Policy', icon: 'scales', command: 'go_policy' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

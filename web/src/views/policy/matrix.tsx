@@ -1,0 +1,295 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
+import { Link } from 'wouter'
+import { get, type Problem, path } from '../../lib/client'
+import { type Field, query } from '../../lib/filter'
+import { shown } from '../../lib/text'
+import { Button, Command, Empty, Loading, Mode, ProblemNote } from '../../ui'
+import { FilterBar, useFilter } from '../../ui/filter'
+import { reasonsOf } from '../inbox/reasons'
+import { Editor } from './editor'
+import { all, baseOf, type ModeRule, modeOf, narrowing, type Row, rowsOf, type Tool } from './rows'
+
+const to = '/api/v1/policy/matrix'
+
+const fields: readonly Field[] = [
+  { name: 'q', label: 'Tool', kind: 'text', example: 'send mail' },
+  { name: 'automation_id', label: 'Automation', kind: 'text' },
+  { name: 'employee_id', label: 'Employee', kind: 'id' },
+  { name: 'session_id', label: 'Session', kind: 'text' },
+]
+
+interface Page {
+  items: Tool[]
+  next_cursor: string | null
+}
+
+// Edited is a cell that is being edited: a pattern, and the automation or everybody.
+interface Edited {
+  tool: string
+  automation: string
+}
+
+// Matrix shows the mode of each tool with the layers that set it, and changes those that people set.
+export function Matrix() {
+  const filter = useFilter(fields)
+  const asked = query(fields, filter.filter)
+  const enabled = filter.problems.length === 0
+  const [edited, setEdited] = useState<Edited>()
+  const tools = useInfiniteQuery<Page, Problem, Page[], unknown[], string | undefined>({
+    queryKey: ['config', 'policy-matrix', asked],
+    queryFn: ({ pageParam, signal }) => get<Page>(to, { ...asked, limit: 100, cursor: pageParam }, signal),
+    initialPageParam: undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    select: ({ pages }) => pages,
+    enabled,
+  })
+  const modes = useQuery<ModeRule[], Problem>({
+    queryKey: ['config', 'policy-modes'],
+    queryFn: ({ signal }) => all<ModeRule>('/api/v1/policy/modes', signal),
+  })
+  const automation = typeof filter.filter.automation_id === 'string' ? filter.filter.automation_id : ''
+  const error = tools.error ?? modes.error
+  const rows =
+    tools.data && modes.data
+      ? rowsOf(
+          tools.data.flatMap((page) => page.items),
+          modes.data.filter(({ automation_id: of }) => !of || of === automation),
+          !tools.hasNextPage && !filter.filter.q,
+        )
+      : undefined
+  return (
+    <div className="stack">
+      <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
+      {error && (
+        <ProblemNote
+          error={error}
+          onRetry={() => {
+            void tools.refetch()
+            void modes.refetch()
+          }}
+        />
+      )}
+      {enabled && !error && !rows && <Loading what="the matrix" />}
+      {rows?.every(({ tool }) => !tool) && (
+        <Empty title={filter.filter.q ? 'No tool matches.' : 'No tools yet'}>
+          {!filter.filter.q && <Command of="countersign source set ID" />}
+        </Empty>
+      )}
+      {rows && <Grid rows={rows} modes={modes.data!} automation={automation} onEdit={setEdited} />}
+      {tools.hasNextPage && (
+        <p>
+          <Button busy={tools.isFetchingNextPage} onClick={() => void tools.fetchNextPage()}>
+            Show more tools
+          </Button>
+        </p>
+      )}
+      <Command of="countersign policy matrix" />
+      {edited && modes.data && (
+        <Editor
+          key={`${edited.automation} ${edited.tool}`}
+          tool={edited.tool}
+          automation={edited.automation}
+          modes={modes.data}
+          onClose={() => setEdited(undefined)}
+        />
+      )}
+    </div>
+  )
+}
+
+interface Cell {
+  name: string
+  className?: string
+  content: ReactNode
+  // edit opens the editor of the cell.
+  edit?: { label: string; open: () => void }
+}
+
+const columns = (automation: string) => [
+  'Tool',
+  ...(automation ? [`Automation ${automation}`] : []),
+  'Everybody',
+  'Default',
+  'Narrowed by',
+  'Decision',
+  'Rules',
+  'Reviews',
+  'Grants',
+]
+
+function Grid({
+  rows,
+  modes,
+  automation,
+  onEdit,
+}: {
+  rows: readonly Row[]
+  modes: readonly ModeRule[]
+  automation: string
+  onEdit: (edited: Edited) => void
+}) {
+  const table = useRef<HTMLTableElement>(null)
+  const [[atRow, atColumn], setAt] = useState<readonly [number, number]>([0, 1])
+  const names = columns(automation)
+  const row = Math.min(atRow, rows.length - 1)
+  const column = Math.min(atColumn, names.length - 1)
+  const move = (event: KeyboardEvent) => {
+    const last = [rows.length - 1, names.length - 1] as const
+    const to: Record<string, readonly [number, number]> = {
+      ArrowDown: [row + 1, column],
+      ArrowUp: [row - 1, column],
+      ArrowRight: [row, column + 1],
+      ArrowLeft: [row, column - 1],
+      PageDown: [row + 10, column],
+      PageUp: [row - 10, column],
+      Home: [event.ctrlKey ? 0 : row, 0],
+      End: [event.ctrlKey ? last[0] : row, last[1]],
+    }
+    const next = to[event.key]
+    if (!next) return
+    event.preventDefault()
+    const [r, c] = [clamp(next[0], last[0]), clamp(next[1], last[1])]
+    setAt([r, c])
+    const cell = table.current?.tBodies[0]?.rows[r]?.cells[c]
+    ;(cell?.querySelector<HTMLElement>('button, a') ?? cell)?.focus()
+  }
+  return (
+    <div className="table-scroll">
+      <table
+        className="table matrix"
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a grid is a table whose cells take the focus
+        role="grid"
+        aria-label="Modes of tools"
+        aria-rowcount={rows.length + 1}
+        ref={table}
+        onKeyDown={move}
+      >
+        <thead>
+          <tr>
+            {names.map((name) => (
+              <th key={name} scope="col" className={className(name)}>
+                {shown(name)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((one, r) => (
+            <tr key={one.key} className={one.tool ? '' : 'pattern'}>
+              {cells(one, modes, automation, onEdit).map((cell, c) => {
+                const active = r === row && c === column
+                const focus = { tabIndex: active ? 0 : -1, onFocus: () => setAt([r, c]) }
+                return (
+                  <td key={cell.name} className={className(cell.name)} {...(!cell.edit && focus)}>
+                    {cell.edit ? (
+                      <button
+                        type="button"
+                        className="cell"
+                        aria-label={cell.edit.label}
+                        onClick={cell.edit.open}
+                        {...focus}
+                      >
+                        {cell.content}
+                      </button>
+                    ) : (
+                      cell.content
+                    )}
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const clamp = (n: number, most: number) => Math.max(0, Math.min(n, most))
+const className = (name: string) =>
+  ['Rules', 'Reviews', 'Grants'].includes(name)
+    ? 'number hide-narrow'
+    : ['Default', 'Narrowed by'].includes(name)
+      ? 'hide-narrow'
+      : ''
+
+function cells(row: Row, modes: readonly ModeRule[], automation: string, onEdit: (edited: Edited) => void): Cell[] {
+  const { key, tool } = row
+  const settable = (name: string, layer: string, of: string): Cell => {
+    const own = modeOf(modes, key, of)
+    const step = tool && baseOf(tool, layer)
+    const from = own ? '' : (step?.tool ?? '')
+    const mode = own?.mode ?? step?.said
+    const text = mode ? `${words[mode] ?? mode}${from && ` from ${from}`}` : 'not set'
+    return {
+      name,
+      content: mode ? (
+        <>
+          <Mode mode={mode} inherited={!own} />
+          {from && <bdi className="small muted"> {shown(from)}</bdi>}
+        </>
+      ) : (
+        <span className="faint">–</span>
+      ),
+      edit: {
+        label: shown(`${key}, ${name}: ${text}`),
+        open: () => onEdit({ tool: key, automation: of }),
+      },
+    }
+  }
+  const set = [
+    ...(automation ? [settable(`Automation ${automation}`, 'automation_override', automation)] : []),
+    settable('Everybody', 'org_default', ''),
+  ]
+  const name = {
+    name: 'Tool',
+    content: (
+      <bdi className="mono" title={tool && shown(tool.title)}>
+        {key === '*' ? 'All tools' : shown(tool ? key.slice(key.indexOf(':') + 1) : key)}
+      </bdi>
+    ),
+  }
+  if (!tool) {
+    const rest = columns('').slice(2)
+    return [name, ...set, ...rest.map((one) => ({ name: one, content: null }))]
+  }
+  const inferred = baseOf(tool, 'inferred_default')
+  return [
+    name,
+    ...set,
+    {
+      name: 'Default',
+      content: (
+        <>
+          <Mode mode={inferred?.said ?? ''} inherited /> <span className="small muted">{shown(tool.risk)}</span>
+        </>
+      ),
+    },
+    {
+      name: 'Narrowed by',
+      content: (
+        <ul>
+          {reasonsOf(narrowing(tool)).map(({ layer, who, says, detail }) => (
+            <li key={layer + who} className="small" title={shown(detail)}>
+              <bdi>{shown(who)}</bdi> <span className="muted">{says}</span>
+            </li>
+          ))}
+        </ul>
+      ),
+    },
+    { name: 'Decision', content: <Mode mode={tool.mode} /> },
+    ...(['rules', 'reviews', 'grants'] as const).map((what) => ({
+      name: what[0]!.toUpperCase() + what.slice(1),
+      content: tool[what] ? (
+        <Link href={path(`/policy/${what}`, { tool: key })} tabIndex={-1}>
+          {tool[what]}
+        </Link>
+      ) : (
+        <span className="faint">0</span>
+      ),
+    })),
+  ]
+}
+
+const words: Record<string, string> = { allow: 'allow', require_approval: 'ask', deny: 'deny' }

@@ -1,0 +1,22 @@
+import { useLocation } from 'wouter'
+import { Tabs } from '../../ui'
+import { Matrix } from './matrix'
+import './policy.css'
+
+const tabs = [{ key: 'matrix', label: 'Matrix', view: Matrix }] as const
+
+// The policy of the organisation: what runs at once, what waits for a person, and what is denied.
+export default function View({ id }: { id?: string }) {
+  const [, go] = useLocation()
+  const tab = tabs.find(({ key }) => key === id) ?? tabs[0]
+  return (
+    <div className="page page-policy">
+      <header className="page-head">
+        <h1>Policy</h1>
+      </header>
+      <Tabs label="Parts of the policy" tabs={tabs} chosen={tab.key} onChoose={(key) => go(`/policy/${key}`)}>
+        <tab.view />
+      </Tabs>
+    </div>
+  )
+}
