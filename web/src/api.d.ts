@@ -1496,6 +1496,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policy/matrix": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the decision of policy about each tool
+         * @description The decision about any call of a tool, as `POST /policy/explain` has it without `args`: rules about arguments and
+         *     grants are counted and not asked.
+         */
+        get: operations["getPolicyMatrix"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policy/modes": {
         parameters: {
             query?: never;
@@ -5010,6 +5031,27 @@ export interface components {
                 }[];
             }[];
             next_cursor: components["schemas"]["NextCursor"];
+        };
+        /** @description The decision of policy about any call of a tool. */
+        PolicyMatrixRow: {
+            tool: string;
+            title: string;
+            /** @description The kind of effects that the tool has, as stored. */
+            risk: string;
+            mode: components["schemas"]["Mode"];
+            /** @description The layer that set the mode, and those that changed it. */
+            mode_source: string;
+            /** @description The layers with an answer, in order. The first of the base layers holds. */
+            trace: components["schemas"]["TraceStep"][];
+            /**
+             * @description The number of rules about arguments that can apply to a call. Rules, reviews and grants for another automation,
+             *     session or employee than that of the query are not counted.
+             */
+            rules: number;
+            /** @description The number of review rules that can apply. */
+            reviews: number;
+            /** @description The number of grants that can apply. */
+            grants: number;
         };
         Explanation: {
             tool: string;
@@ -11307,6 +11349,76 @@ export interface operations {
             403: components["responses"]["Denied"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getPolicyMatrix: {
+        parameters: {
+            query?: {
+                /** @description Decide for calls of this automation. */
+                automation_id?: components["schemas"]["Name"];
+                /** @description Decide for calls of this session. */
+                session_id?: components["schemas"]["Name"];
+                /** @description Decide for calls of this employee. */
+                employee_id?: components["schemas"]["UUID"];
+                /** @description Only tools that these words find, as in the list of tools. */
+                q?: string;
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A row for each tool, ordered by its name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "tool": "shop:refund",
+                     *           "title": "Refund an order",
+                     *           "risk": "write",
+                     *           "mode": "allow",
+                     *           "mode_source": "org_default",
+                     *           "trace": [
+                     *             {
+                     *               "layer": "org_default",
+                     *               "said": "allow",
+                     *               "tool": "shop:*",
+                     *               "version": "12"
+                     *             },
+                     *             {
+                     *               "layer": "inferred_default",
+                     *               "said": "require_approval",
+                     *               "detail": "risk write"
+                     *             }
+                     *           ],
+                     *           "rules": 1,
+                     *           "reviews": 1,
+                     *           "grants": 0
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        next_cursor: components["schemas"]["NextCursor"];
+                        items: components["schemas"]["PolicyMatrixRow"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

@@ -1,9 +1,13 @@
 import { useLocation } from 'wouter'
 import { Tabs } from '../../ui'
+import { File } from './file'
 import { Matrix } from './matrix'
 import './policy.css'
 
-const tabs = [{ key: 'matrix', label: 'Matrix', view: Matrix }] as const
+const tabs = [
+  { key: 'matrix', label: 'Matrix', view: Matrix },
+  { key: 'file', label: 'File', view: File },
+] as const
 
 // The policy of the organisation: what runs at once, what waits for a person, and what is denied.
 export default function View({ id }: { id?: string }) {
