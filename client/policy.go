@@ -55,6 +55,12 @@ func (c *Client) DeleteRule(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, rulesPath+"/"+url.PathEscape(id), nil, nil)
 }
 
+// CheckRule checks an expression, and evaluates it for past actions. It stores
+// nothing.
+func (c *Client) CheckRule(ctx context.Context, in wire.RuleCheck) (wire.RuleChecked, error) {
+	return post[wire.RuleChecked](ctx, c, policyPath+"/check", in)
+}
+
 // Grants lists the current grants, latest first; with ended, ended ones too.
 func (c *Client) Grants(ctx context.Context, ended bool) ([]wire.Grant, error) {
 	return list[wire.Grant](ctx, c, grantsPath, given("ended", flag(ended)))

@@ -257,3 +257,65 @@ type SimulationCause struct {
 	Changed envelope.Mode `json:"changed,omitzero"`
 	Detail  string        `json:"detail,omitzero"`
 }
+
+// RuleCheck is an expression of a rule about arguments to check.
+type RuleCheck struct {
+	// Tool is the pattern of the rule.
+	Tool       string `json:"tool"`
+	Expression string `json:"expression"`
+	// Automation is empty for rules for all automations.
+	Automation string `json:"automation_id,omitzero"`
+	// From bounds when the past actions were proposed; zero is 30 days ago.
+	From time.Time `json:"since,omitzero"`
+	// Most is the number of past actions examined; zero means 2000.
+	Most int `json:"limit,omitzero"`
+}
+
+// RuleChecked is the result of a check.
+type RuleChecked struct {
+	Errors []ExpressionError `json:"errors"`
+	// Variables and Arguments are the names that the expression may use.
+	Variables []ExpressionName `json:"variables"`
+	Arguments []ExpressionName `json:"arguments"`
+	// Past is nil if there are errors.
+	Past *RulePast `json:"past,omitempty"`
+}
+
+// ExpressionError is a mistake in an expression. Lines and columns count from 1,
+// columns and the length in characters (Unicode code points). Line and Column are
+// zero for a mistake of the whole expression.
+type ExpressionError struct {
+	Line    int    `json:"line,omitzero"`
+	Column  int    `json:"column,omitzero"`
+	Length  int    `json:"length"`
+	Message string `json:"message"`
+}
+
+// ExpressionName is a name in expressions, with its type.
+type ExpressionName struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// RulePast counts the past actions that a rule covers, by the result of its
+// expression. A failed expression counts as true when policy decides.
+type RulePast struct {
+	// Since is the start of the range. Examined counts the past actions read, and
+	// Complete reports whether these were all of the range; Compared counts those
+	// that the rule covers.
+	Since    time.Time `json:"since"`
+	Examined int       `json:"examined"`
+	Complete bool      `json:"complete"`
+	Compared int       `json:"compared"`
+	True     RuleCount `json:"matched"`
+	False    RuleCount `json:"unmatched"`
+	Failed   RuleCount `json:"failed"`
+	// Reasons are those of the failures.
+	Reasons []string `json:"reasons"`
+}
+
+// RuleCount counts actions; Actions are the latest of them.
+type RuleCount struct {
+	Count   int                 `json:"count"`
+	Actions []envelope.ActionID `json:"actions"`
+}

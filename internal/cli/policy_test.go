@@ -76,6 +76,9 @@ func setsRules(d *fixture) {
 	if r := decode[wire.Rule](d.t, strings.SplitN(rules, "\n", 2)[0]); r.ID != "long" || !strings.HasSuffix(r.Expression, "== 'x'") {
 		d.t.Errorf("listed %+v", r)
 	}
+	d.want(d.operator("policy", "rule", "check", "--tool", "notes:notes.create", "--when", "@"+file), command.ExitOK, "failed, counts as true", "examined since")
+	d.want(d.operator("policy", "rule", "check", "--tool", "notes:notes.create", "--when", "args.x >"), command.ExitFailed, "Syntax error", "Names: args.")
+	d.want(d.operator("policy", "rule", "check", "--tool", "*"), command.ExitUsage, "--tool and --when")
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "args.x >", "--mode", "deny"), command.ExitUsage, "line 1, column 9", "^")
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true"), command.ExitUsage, "--tool, --when and --mode")
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval or deny")

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -225,8 +227,74 @@ func rules(a *command.App) *cobra.Command {
 			return []string{r.ID, r.Tool, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy.Brief()}
 		},
 	}, (*client.Client).Rules),
-		ruleSet(a),
+		ruleCheck(a), ruleSet(a),
 		command.NewChange(a, "delete ID", "the id of a rule", "removed rule %s", (*client.Client).DeleteRule))
+}
+
+func ruleCheck(a *command.App) *cobra.Command {
+	var in wire.RuleCheck
+	cmd := command.New(a, "check", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		if in.Tool == "" || in.Expression == "" {
+			return command.Misuse("--tool and --when are required")
+		}
+		checked, err := c.CheckRule(ctx, in)
+		if err != nil {
+			return err
+		}
+		if err := command.Show(a, showChecked)(checked, nil); err != nil {
+			return err
+		}
+		if n := len(checked.Errors); n > 0 {
+			return fmt.Errorf("%d mistake(s) in the expression", n)
+		}
+		return nil
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&in.Tool, "tool", "", "`pattern` of the tools, such as mail:send or mail:* (required)")
+	a.TextFlag(cmd, &in.Expression, "when", "CEL `expression`, or @FILE (required)")
+	command.AutomationFlag(cmd, &in.Automation, "check for this `automation` only")
+	return cmd
+}
+
+// showChecked shows the mistakes of an expression, or its results for past
+// actions.
+func showChecked(a *command.App, r wire.RuleChecked) error {
+	if r.Past == nil {
+		err := command.Table(a, r.Errors, []string{"LINE", "COLUMN", "MISTAKE"}, func(e wire.ExpressionError) []string {
+			return []string{strconv.Itoa(e.Line), strconv.Itoa(e.Column), e.Message}
+		})
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, n := range slices.Concat(r.Arguments, r.Variables) {
+			names = append(names, n.Name+" ("+n.Type+")")
+		}
+		return a.Print("\nNames: %s\n", command.Line(strings.Join(names, ", ")))
+	}
+	type result struct {
+		name string
+		wire.RuleCount
+	}
+	rows := []result{{"true", r.Past.True}, {"false", r.Past.False}, {"failed, counts as true", r.Past.Failed}}
+	err := command.Table(a, rows, []string{"RESULT", "ACTIONS", "LATEST"}, func(r result) []string {
+		latest := ""
+		if len(r.Actions) > 0 {
+			latest = r.Actions[0].String()
+		}
+		return []string{r.name, strconv.Itoa(r.Count), latest}
+	})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%d action(s) examined since %s, %d covered.", r.Past.Examined, command.Local(&r.Past.Since), r.Past.Compared)
+	if !r.Past.Complete {
+		text += " There are more."
+	}
+	for _, reason := range r.Past.Reasons {
+		text += " Failed: " + reason + "."
+	}
+	return a.Print("\n%s\n", text)
 }
 
 func ruleSet(a *command.App) *cobra.Command {

@@ -71,6 +71,38 @@ func (p *Page) compare(changed *settings.Settings, enough func() bool) Report {
 	return r
 }
 
+// Match evaluates a rule for every envelope of the page that it would cover,
+// latest first. It calls enough after each; if that returns true, the result ends there.
+func (p *Page) Match(r settings.Rule, enough func() bool) Matched {
+	r.Enabled = true
+	alone := p.Snapshot.With(settings.Document{Rules: []settings.Rule{r}})
+	m := Matched{Examined: p.examined, Complete: p.next == nil}
+	for i := range p.past {
+		e := &p.past[i]
+		_, delivery := settings.Delivery(e.proposed.Automation)
+		if e.tool == nil || delivery || r.Automation != "" && r.Automation != e.proposed.Automation {
+			continue
+		}
+		m.Compared++
+		switch found := alone.Matches(e.tool, &e.proposed); {
+		case len(found) == 0:
+			m.False = append(m.False, e.action)
+		case found[0].Failure != "":
+			m.Failed = append(m.Failed, e.action)
+			if reason := found[0].Failure; !slices.Contains(m.Reasons, reason) {
+				m.Reasons = append(m.Reasons, reason)
+			}
+		default:
+			m.True = append(m.True, e.action)
+		}
+		if i < len(p.past)-1 && enough() {
+			m.Examined, m.Complete = e.examined, false
+			break
+		}
+	}
+	return m
+}
+
 // compare decides about an envelope by both policies. The returned function
 // determines the causes of a difference.
 func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifference, func() []wire.SimulationCause) {

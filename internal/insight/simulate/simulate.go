@@ -90,3 +90,15 @@ type Call struct {
 	At     time.Time
 	Args   json.RawMessage
 }
+
+// Matched are the past envelopes of a page that a rule covers, by the result of
+// its expression, each latest first.
+type Matched struct {
+	// Examined is the number of envelopes read, and Compared that of covered ones.
+	// Complete reports whether the whole range was read.
+	Examined, Compared  int
+	Complete            bool
+	True, False, Failed []envelope.ActionID
+	// Reasons are the different reasons of the failures.
+	Reasons []policy.Failure
+}

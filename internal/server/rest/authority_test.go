@@ -258,7 +258,7 @@ func toolRoutes() map[string]string {
 		// Policy and approvals restrict proposals and decisions to the token's tools.
 		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes, "revertActions": proposes,
 		"refreshSource": reads,
-		"explainPolicy": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
+		"explainPolicy": reads, "checkRule": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
 		// A token issues no tokens with more tools than its own.
 		"issueToken": people, "consentToProgram": people,
 	}

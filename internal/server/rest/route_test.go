@@ -216,6 +216,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getPolicyMatrix":         {"GET", "/api/v1/policy/matrix?limit=2", nil, 200},
 		"getPolicy":               {"GET", "/api/v1/policy", nil, 200},
 		"putPolicy":               {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"tool": src + ":*", "approvals": 2}}}, 200},
+		"checkRule":               {"POST", "/api/v1/policy/check", object{"tool": "mail:write", "expression": "args.n > 1"}, 200},
 		"simulatePolicy":          {"POST", "/api/v1/policy/simulate", object{"since": "2026-01-02T03:04:05Z", "policy": object{"modes": []object{}}, "limit": 5}, 200},
 		"listPreferences":         {"GET", "/api/v1/preferences", nil, 200},
 		"putPreference":           {"PUT", "/api/v1/preferences/mail:danger?employee_id=" + employee, nil, 200},

@@ -175,19 +175,39 @@ func ShapeOf(schema json.RawMessage) Shape {
 	return shape
 }
 
+// Mistake is a problem in the text of an expression.
+type Mistake struct {
+	// Line and Column count from 1, columns in characters (code points). They are
+	// zero for a problem of the whole expression.
+	Line, Column int
+	// Length is the number of characters of the wrong part; zero at the end of a
+	// line.
+	Length  int
+	Message string
+}
+
 // Compile parses and checks an expression. Its type must be bool, or known only
 // at run time. The arguments that it names must be in the shape. The error is an
 // *envelope.InvalidError at /expression with line, column and problem.
 func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
-	if err := readable(text); err != nil {
-		return nil, err
+	e, found := l.Check(text, shape)
+	if len(found) > 0 {
+		return nil, refused(described(text, found))
+	}
+	return e, nil
+}
+
+// Check is Compile with the mistakes as values, at most three.
+func (l *Language) Check(text string, shape Shape) (*Expression, []Mistake) {
+	if found := readable(text); found != nil {
+		return nil, found
 	}
 	checked, issues := l.env.Compile(text)
-	if err := issues.Err(); err != nil {
+	if issues.Err() != nil {
 		return nil, mistakes(text, issues.Errors())
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, refused(fmt.Sprintf("must return true or false, not %s", out))
+		return nil, whole("must return true or false, not %s", out)
 	}
 	patterns, found := review(checked, shape)
 	if len(found) > 0 {
@@ -195,24 +215,33 @@ func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 	}
 	program, err := l.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(meter{}), cel.CostLimit(maxCost))
 	if err != nil {
-		return nil, refused("cannot be prepared: " + firstLine(err.Error()))
+		return nil, whole("cannot be prepared: %s", firstLine(err.Error()))
 	}
 	return &Expression{program, patterns}, nil
 }
 
+// whole returns a mistake of the whole expression.
+func whole(format string, args ...any) []Mistake {
+	return []Mistake{{Message: fmt.Sprintf(format, args...)}}
+}
+
 // readable rejects text with hidden characters.
-func readable(text string) error {
+func readable(text string) []Mistake {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return refused("is empty")
+		return whole("is empty")
 	case len(text) > MaxExpressionBytes:
-		return refused(fmt.Sprintf("has more than %d bytes", MaxExpressionBytes))
+		return whole("has more than %d bytes", MaxExpressionBytes)
 	case !utf8.ValidString(text):
-		return refused("is not UTF-8")
+		return whole("is not UTF-8")
 	}
 	for i, r := range text {
 		if r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return refused(fmt.Sprintf("contains the invisible character %U at byte %d; write it as an escape", r, i))
+			line := text[strings.LastIndex(text[:i], "\n")+1 : i]
+			return []Mistake{{
+				Line: strings.Count(text[:i], "\n") + 1, Column: utf8.RuneCountInString(line) + 1, Length: 1,
+				Message: fmt.Sprintf("contains the invisible character %U at byte %d; write it as an escape", r, i),
+			}}
 		}
 	}
 	return nil
@@ -280,19 +309,58 @@ func pattern(e ast.Expr) (size int, why string) {
 	return len(program.Inst), ""
 }
 
-// mistakes returns the error with the places of problems in the text.
-func mistakes(text string, found []*cel.Error) error {
+// mistakes returns the problems with their places in the text.
+func mistakes(text string, found []*cel.Error) []Mistake {
 	lines := strings.Split(text, "\n")
-	var messages []string
-	for _, m := range found[:min(len(found), maxReported)] {
-		line, column := max(m.Location.Line(), 1), max(m.Location.Column(), 0)
-		message := fmt.Sprintf("line %d, column %d: %s", line, column+1, explain(firstLine(m.Message)))
-		if line <= len(lines) {
-			message += excerpt(lines[line-1], column)
+	all := make([]Mistake, min(len(found), maxReported))
+	for i := range all {
+		m := Mistake{
+			Line: max(found[i].Location.Line(), 1), Column: max(found[i].Location.Column(), 0) + 1, Message: explain(firstLine(found[i].Message)),
 		}
-		messages = append(messages, message)
+		if m.Line <= len(lines) {
+			m.Length = extent([]rune(strings.TrimSuffix(lines[m.Line-1], "\r")), m.Column-1)
+		}
+		all[i] = m
 	}
-	return refused(strings.Join(messages, "\n"))
+	return all
+}
+
+// extent returns the length of the token of a line at a column: a name with the
+// dot before it, a number, a text, or one character; zero at the end.
+func extent(line []rune, column int) int {
+	if column >= len(line) {
+		return 0
+	}
+	end, first := column+1, line[column]
+	word := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	switch {
+	case first == '"' || first == '\'':
+		for end < len(line) && line[end] != first {
+			end++
+		}
+		end = min(end+1, len(line))
+	case first == '.' || word(first):
+		for end < len(line) && word(line[end]) {
+			end++
+		}
+	}
+	return end - column
+}
+
+// described returns a text of mistakes, each with the line that it is in.
+func described(text string, found []Mistake) string {
+	lines := strings.Split(text, "\n")
+	messages := make([]string, len(found))
+	for i, m := range found {
+		messages[i] = m.Message
+		if m.Line > 0 {
+			messages[i] = fmt.Sprintf("line %d, column %d: %s", m.Line, m.Column, m.Message)
+		}
+		if m.Line > 0 && m.Line <= len(lines) {
+			messages[i] += excerpt(lines[m.Line-1], m.Column-1)
+		}
+	}
+	return strings.Join(messages, "\n")
 }
 
 // shownAround is the number of characters of a long line shown on either side of

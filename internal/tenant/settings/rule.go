@@ -220,13 +220,30 @@ func (s *Settings) CheckRule(r Rule) error {
 	if err != nil {
 		return fmt.Errorf("rule %s: %w", r.ID, err)
 	}
-	var shape policy.Shape
-	if key, err := policy.ParsePattern(r.Pattern); err == nil {
+	return checkRule(r, language, policy.ShapeOf(s.inputSchema(r.Pattern)))
+}
+
+// CheckExpression returns the mistakes of an expression in a rule for a pattern,
+// and the arguments that it may name.
+func (s *Settings) CheckExpression(pattern, text string) ([]policy.Mistake, []policy.Name, error) {
+	language, err := s.layers.language()
+	if err != nil {
+		return nil, nil, err
+	}
+	schema := s.inputSchema(pattern)
+	_, found := language.Check(text, policy.ShapeOf(schema))
+	return found, policy.ArgumentNames(schema), nil
+}
+
+// inputSchema returns the input schema of the tool of a pattern; nil unless it
+// is one known tool.
+func (s *Settings) inputSchema(pattern string) json.RawMessage {
+	if key, err := policy.ParsePattern(pattern); err == nil {
 		if t, ok := s.Tool(key); ok {
-			shape = policy.ShapeOf(t.InputSchema)
+			return t.InputSchema
 		}
 	}
-	return checkRule(r, language, shape)
+	return nil
 }
 
 func checkRule(r Rule, language *policy.Language, shape policy.Shape) error {

@@ -118,7 +118,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 // any. Only grants that fix the arguments at the pointers count.
 func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input, fixed []string) {
 	if !s.layers.arguments.Empty() {
-		in.Matches = s.matches(t, p)
+		in.Matches = s.Matches(t, p)
 	}
 	for _, g := range s.layers.grants[t.Key] {
 		if g.covers(t, p) && g.pins.Fix(fixed...) {
@@ -129,10 +129,10 @@ func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input, fi
 	}
 }
 
-// matches returns the rules about arguments that apply to a proposal, ordered by
+// Matches returns the rules about arguments that apply to a proposal, ordered by
 // id. If the agent raised the risk, rules that apply at the tool's own risk
 // count too, so that no agent can avoid a rule by raising it.
-func (s *Settings) matches(t *catalog.Tool, p *Proposal) []policy.Match {
+func (s *Settings) Matches(t *catalog.Tool, p *Proposal) []policy.Match {
 	found := s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
 	own := t.Risk.Envelope()
 	if p.Risk == own {
