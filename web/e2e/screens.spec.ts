@@ -38,6 +38,8 @@ test('pictures of every view', async ({ page }) => {
     workflows: '/workflows',
     workflow: `/workflows/${workflow}`,
     policy: '/policy',
+    rules: '/policy/rules',
+    grants: '/policy/grants',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

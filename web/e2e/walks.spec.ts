@@ -19,6 +19,9 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'a workflow': `/workflows/${seeded.workflow}`,
   'the dead letters': '/dead-letters',
   'the policy': '/policy',
+  'the rules of policy': '/policy/rules',
+  'the reviews': '/policy/reviews',
+  'the grants': '/policy/grants',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })

@@ -1517,6 +1517,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policy/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check the expression of a rule
+         * @description Returns the mistakes in an expression with their places, and the names that it may use. Without mistakes, it also counts
+         *     the past actions that a rule with this expression covers, by its result; that is partial where the expression takes
+         *     long. Nothing is stored.
+         */
+        post: operations["checkRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policy/modes": {
         parameters: {
             query?: never;
@@ -4834,6 +4856,48 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             updated_by: components["schemas"]["Actor"];
+        };
+        RuleChecked: {
+            errors: components["schemas"]["ExpressionError"][];
+            /** @description The variables of expressions. */
+            variables: components["schemas"]["ExpressionName"][];
+            /** @description The arguments of the tool as expressions, with those in nested objects; none for a pattern of several tools. */
+            arguments: components["schemas"]["ExpressionName"][];
+            past?: components["schemas"]["RulePast"];
+        };
+        ExpressionError: {
+            /** @description From 1; absent for a mistake of the whole expression. */
+            line?: number;
+            /** @description From 1, in characters (Unicode code points). */
+            column?: number;
+            /** @description Of the wrong part, in characters; 0 at the end of a line. */
+            length: number;
+            message: string;
+        };
+        ExpressionName: {
+            name: string;
+            type: string;
+        };
+        /** @description Past actions that the rule covers, by the result of its expression. A failed expression counts as true when policy decides. */
+        RulePast: {
+            /** Format: date-time */
+            since: string;
+            /** @description How many past actions were gone through, the latest first. */
+            examined: number;
+            /** @description Whether these were all actions since then. */
+            complete: boolean;
+            /** @description How many of them the rule covers. */
+            compared: number;
+            matched: components["schemas"]["RuleCount"];
+            unmatched: components["schemas"]["RuleCount"];
+            failed: components["schemas"]["RuleCount"];
+            /** @description Why expressions failed. */
+            reasons: string[];
+        };
+        RuleCount: {
+            count: number;
+            /** @description The latest of them, at most 20, for callers who may read actions. */
+            actions: components["schemas"]["UUID"][];
         };
         SessionMode: {
             etag: components["schemas"]["EntityTag"];
@@ -11419,6 +11483,58 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    checkRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tool": "mail:send",
+                 *       "expression": "args.to.exists(t, !t.endsWith(\"@acme.com\"))"
+                 *     }
+                 */
+                "application/json": {
+                    tool: components["schemas"]["ToolPattern"];
+                    expression: string;
+                    /** @description The automation that the rule is for. Left out, it is for all. */
+                    automation_id?: components["schemas"]["Name"];
+                    /**
+                     * Format: date-time
+                     * @description Only actions proposed at this time or later; 30 days ago if left out.
+                     */
+                    since?: string;
+                    /**
+                     * @description How many past actions are examined, the latest first, also of other tools.
+                     * @default 2000
+                     */
+                    limit?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The mistakes, the names and the counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleChecked"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

@@ -67,6 +67,7 @@ func mayPanic() map[string]string {
 func mayBeLarge() map[string]string {
 	return map[string]string{
 		"bench":                     "is benchmarks, one a file",
+		"client":                    "is one method an operation of the API",
 		"client/wire":               "is one representation a type, without code",
 		"internal/cli/triage":       "is the commands of one noun, one a file",
 		"internal/server/mcpserver": "is one protocol",

@@ -147,7 +147,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
 }
 
 // Preview shows what the grant holds, and the past calls that would have passed.
-function Preview({ of }: { of: GrantPreview }) {
+export function Preview({ of }: { of: GrantPreview }) {
   return (
     <section aria-label="Calls that would have run">
       <h3>Calls that would have run</h3>

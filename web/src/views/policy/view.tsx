@@ -1,11 +1,17 @@
 import { useLocation } from 'wouter'
 import { Tabs } from '../../ui'
 import { File } from './file'
+import { Grants } from './grants'
 import { Matrix } from './matrix'
+import { Reviews } from './reviews'
+import { Rules } from './rules'
 import './policy.css'
 
 const tabs = [
   { key: 'matrix', label: 'Matrix', view: Matrix },
+  { key: 'rules', label: 'Rules', view: Rules },
+  { key: 'reviews', label: 'Reviews', view: Reviews },
+  { key: 'grants', label: 'Grants', view: Grants },
   { key: 'file', label: 'File', view: File },
 ] as const
 
