@@ -157,7 +157,7 @@ func TestAWakeUpTakesNoticesAlong(t *testing.T) {
 	db, payloads := heard(t)
 	tenant := uuid.NewString()
 	err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
-		postgres.HoldNotices(tx)
+		t.Cleanup(postgres.HoldNotices(tx))
 		postgres.Announce(tx, postgres.Notice{Tenant: tenant})
 		return nil
 	})

@@ -47,6 +47,7 @@ func TestGrantsAreThoseOfTheMigrations(t *testing.T) {
 func TestOpenTransactionsAreReported(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
+	name := db.Config().ConnConfig.RuntimeParams["application_name"]
 	open, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestOpenTransactionsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	idle := slices.IndexFunc(a.Sessions, func(s session) bool { return s.State == "idle in transaction" && s.App == t.Name() })
+	idle := slices.IndexFunc(a.Sessions, func(s session) bool { return s.State == "idle in transaction" && s.App == name })
 	if !a.All || idle < 0 || a.Sessions[idle].PID == 0 || a.Sessions[idle].User != "postgres" {
 		t.Errorf("readActivity = %+v, want the session that is idle in a transaction", a)
 	}

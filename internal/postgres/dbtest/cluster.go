@@ -57,6 +57,11 @@ type cluster struct {
 	clones   atomic.Int64
 	server   *embedded.Server // a private one: it ends when nothing refers to it
 
+	// mu guards free: the databases that tests have given back, by the statements
+	// executed in them.
+	mu   sync.Mutex
+	free map[string][]*database
+
 	// sharedPool opens the pool for Tx.
 	sharedPool func() (*pgxpool.Pool, error)
 }
@@ -98,7 +103,7 @@ func connect(ctx context.Context, address string) (*cluster, error) {
 		// The parser's own text would quote the password.
 		return nil, errors.New(URLEnv + " is not a URL such as postgres://user:password@host:port/database")
 	}
-	c := &cluster{base: base}
+	c := &cluster{base: base, free: make(map[string][]*database)}
 	c.sharedPool = sync.OnceValues(func() (*pgxpool.Pool, error) {
 		return postgres.Open(context.Background(), postgres.Config{
 			URL: c.url(c.shared()), MaxConns: sharedConns, Name: "dbtest",

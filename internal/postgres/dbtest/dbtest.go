@@ -1,9 +1,10 @@
 // Package dbtest provides tests with a real database with Countersign's schema.
 // It uses the server at TEST_DATABASE_URL, a superuser's URL, or else starts a
 // private one per test process, which ends with the process. The schema is
-// migrated once into a template; a test gets either a transaction that is rolled
-// back (Tx, well under a millisecond) or its own copy of the template (DB and
-// URL, tenths of a second).
+// migrated once into a template; a test gets a transaction that is rolled back
+// (Tx, well under a millisecond), a copy of the template that earlier tests have
+// used and that is as they found it (DB, milliseconds), or a new copy (URL,
+// tenths of a second).
 //
 // It does not skip tests: without a server the test fails with the remedy.
 package dbtest
@@ -65,17 +66,31 @@ func Tx(t testing.TB) *Session {
 	return &Session{Tx: tx, t: t}
 }
 
-// DB returns a pool on a database of the test's own, which is dropped when the
-// test ends. The pool's user is the superuser; Config().ConnString() has the
+// DB returns a pool on a database that no other test uses at the same time. A
+// database is used again, with its connections, by a later test of the process:
+// see reuse.go. The pool's user is the superuser; Config().ConnString() has the
 // URL, for those who need further connections.
 func DB(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), postgres.Config{URL: URL(t), Name: t.Name()})
+	return DBWith(t, "")
+}
+
+// DBWith is DB for a database in which statements have been executed before, such
+// as those that create triggers. Tests with the same statements share databases.
+func DBWith(t testing.TB, statements string) *pgxpool.Pool {
+	t.Helper()
+	d, err := use(t).take(t.Context(), statements)
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	t.Cleanup(func() { closePool(t, pool) })
-	return pool
+	t.Cleanup(func() {
+		ctx, cancel := cleanupContext(t)
+		defer cancel()
+		if err := d.give(ctx); err != nil {
+			t.Errorf("dbtest: %v", err)
+		}
+	})
+	return d.pool
 }
 
 // Connect returns a connection to a database with the search path of the product's
@@ -91,24 +106,6 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 		t.Fatalf("dbtest: %v", err)
 	}
 	return conn
-}
-
-// closePool closes the pool, and fails the test if a connection was not
-// released.
-func closePool(t testing.TB, pool *pgxpool.Pool) {
-	t.Helper()
-	closed := make(chan struct{})
-	go func() { // waited for below, unless the test has leaked a connection
-		pool.Close()
-		close(closed)
-	}()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-timer.C:
-		t.Errorf("dbtest: %d connections are still in use %s after the test", pool.Stat().AcquiredConns(), closeTimeout)
-	}
 }
 
 // URL creates a database for the test and returns the superuser's URL of it.
