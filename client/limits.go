@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 )
@@ -58,6 +59,15 @@ func (c *Client) QuietHours(ctx context.Context) ([]wire.QuietHours, error) {
 	return list[wire.QuietHours](ctx, c, quietHoursPath, nil)
 }
 
+// PreviewQuietHours returns the effect of quiet hours over two weeks from a
+// time, or from now if that is zero. It changes nothing.
+func (c *Client) PreviewQuietHours(ctx context.Context, h wire.QuietHours, from time.Time) (wire.QuietPreview, error) {
+	in := wire.QuietHours{Timezone: h.Timezone, Windows: h.Windows, Spread: h.Spread}
+	var out wire.QuietPreview
+	_, err := c.do(ctx, request{method: http.MethodPost, path: quietHoursPath + "/preview", query: given("scope", h.Scope, "subject", h.Subject, "from", moment(from)), in: in}, &out)
+	return out, err
+}
+
 // PutQuietHours replaces the quiet hours of a scope and subject.
 func (c *Client) PutQuietHours(ctx context.Context, h wire.QuietHours) error {
 	in := wire.QuietHours{Timezone: h.Timezone, Windows: h.Windows, Spread: h.Spread}
@@ -89,6 +99,12 @@ func (c *Client) Contacts(ctx context.Context, f ContactFilter) (wire.Page[wire.
 // AddContacts adds up to 1000 entries, all or none.
 func (c *Client) AddContacts(ctx context.Context, entries ...wire.Contact) (wire.ContactCount, error) {
 	return post[wire.ContactCount](ctx, c, doNotContactPath, wire.Contacts{Entries: entries})
+}
+
+// CheckContact looks up a recipient in the do-not-contact list, in any form in
+// which an action may have it.
+func (c *Client) CheckContact(ctx context.Context, value string) (wire.ContactCheck, error) {
+	return post[wire.ContactCheck](ctx, c, doNotContactPath+"/check", wire.ContactText{Value: value})
 }
 
 // RemoveContacts removes entries, up to 1000.

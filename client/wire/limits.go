@@ -98,6 +98,34 @@ type Window struct {
 	Until string `json:"until"`
 }
 
+// QuietPreview is the effect of quiet hours over two weeks.
+type QuietPreview struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+	// Intervals are the quiet times, in order, on the clock of the zone.
+	Intervals []QuietInterval `json:"intervals"`
+	// ClockChanges are the changes between winter and summer time.
+	ClockChanges []ClockChange `json:"clock_changes"`
+	// Waiting is the number of scheduled actions in the intervals, up to 10,000;
+	// nil unless the scope is the tenant or a bucket.
+	Waiting *int64 `json:"waiting"`
+}
+
+// QuietInterval is a time in which nothing is sent.
+type QuietInterval struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// ClockChange is a change of a zone's offset from UTC.
+type ClockChange struct {
+	// At is the instant of the change, with the new offset.
+	At time.Time `json:"at"`
+	// BySeconds is positive if the clock skips time, and negative if it repeats
+	// it.
+	BySeconds int64 `json:"by_seconds"`
+}
+
 // Contact is an entry of the do-not-contact list.
 type Contact struct {
 	// Kind is email, domain, phone or handle; the server recognises an empty
@@ -116,6 +144,29 @@ type Contact struct {
 // Contacts are entries to add or remove.
 type Contacts struct {
 	Entries []Contact `json:"entries"`
+}
+
+// ContactText is a recipient to look up in the do-not-contact list.
+type ContactText struct {
+	Value string `json:"value"`
+}
+
+// ContactCheck is the result of a lookup in the do-not-contact list.
+type ContactCheck struct {
+	// Listed reports whether an action with the recipient would be skipped.
+	Listed bool `json:"listed"`
+	// Readings are the contacts that the text may mean, in normal form.
+	Readings []ContactReading `json:"readings"`
+}
+
+// ContactReading is a contact in normal form.
+type ContactReading struct {
+	Kind  string `json:"kind"`
+	Value string `json:"value"`
+	// Listed reports whether an active entry matches, and Reason is the reason of
+	// the entry.
+	Listed bool   `json:"listed"`
+	Reason string `json:"reason,omitzero"`
 }
 
 // ContactCount counts the effects of a change of the do-not-contact list.

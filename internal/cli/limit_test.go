@@ -84,6 +84,9 @@ func setsQuietHours(d *fixture) {
 	d.want(d.operator("quiet", "list"), command.ExitOK, "No quiet hours")
 	d.want(d.admin("quiet", "set", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat,sun 03:00-03:01", "--window", "03:00-03:01", "--spread", "1m"), command.ExitOK)
 	d.want(d.operator("quiet", "list"), command.ExitOK, "default", "sat,sun", "every day", "03:00-03:01", "Europe/Berlin")
+	d.want(d.operator("quiet", "preview", "--bucket", "default", "--timezone", "Europe/Berlin", "--window", "sat 22:00-07:00+1", "--from", "2026-03-28"), command.ExitOK,
+		"Sat 2026-03-28 22:00 +01:00", "Sun 2026-03-29 07:00 +02:00", "8h0m0s", "the clock changes by 1h0m0s at Sun 2026-03-29 03:00 +02:00", "0 scheduled action(s)")
+	d.want(d.operator("quiet", "preview", "--timezone", "Mars/Base", "--window", "03:00-03:01"), command.ExitUsage, "/timezone")
 	d.want(d.admin("quiet", "set", "--bucket", "none", "--timezone", "UTC", "--window", "03:00-03:01"), command.ExitUsage, "/subject", "must be the name of a bucket: default")
 	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "20:00-08:00"), command.ExitUsage, "/windows/0/until", "+1")
 	d.want(d.admin("quiet", "set", "--tenant", "--timezone", "UTC", "--window", "whenever"), command.ExitUsage, "mon-fri 20:00-08:00+1")
@@ -133,6 +136,7 @@ func keepsContacts(d *fixture) {
 		d.t.Errorf("listed %+v", page.Items)
 	}
 	d.want(d.operator("dnc", "list", "--limit", "1"), command.ExitOK, "--cursor")
+	d.want(d.operator("dnc", "check", "Bo <bo@mail.Rival.example>"), command.ExitOK, "bo@mail.rival.example", "rival.example", "yes", "asked")
 	d.want(d.operator("dnc", "add", "bo@example.org", "nobody@"), command.ExitUsage, "nobody@: contact must be a mail address")
 	d.want(d.operator("dnc", "add", "not an address at all"), command.ExitUsage, "or a handle")
 	d.want(d.operator("dnc", "add", "cyd@example.org"), command.ExitOK, "as email")

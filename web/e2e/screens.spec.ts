@@ -40,6 +40,7 @@ test('pictures of every view', async ({ page }) => {
     policy: '/policy',
     rules: '/policy/rules',
     grants: '/policy/grants',
+    limits: '/limits',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

@@ -22,6 +22,8 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the rules of policy': '/policy/rules',
   'the reviews': '/policy/reviews',
   'the grants': '/policy/grants',
+  'the limits': '/limits',
+  'a bucket': '/limits/buckets?bucket=default',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })

@@ -22,7 +22,7 @@ import (
 
 // Command returns the command dnc.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("dnc", list(a), add(a), remove(a), importCSV(a), command.New(a, "export", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+	return command.NewGroup("dnc", list(a), check(a), add(a), remove(a), importCSV(a), command.New(a, "export", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return c.ExportContacts(ctx, a.Out)
 	}))
 }
@@ -50,6 +50,24 @@ func list(a *command.App) *cobra.Command {
 	cmd.Flags().BoolVar(&f.Expired, "expired", false, "include expired entries")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
+}
+
+func check(a *command.App) *cobra.Command {
+	return command.New(a, "check VALUE", command.Arguments(1, 1, "a recipient, as an action would have it"), func(ctx context.Context, c *client.Client, args []string) error {
+		return command.Show(a, showCheck)(c.CheckContact(ctx, args[0]))
+	})
+}
+
+func showCheck(a *command.App, result wire.ContactCheck) error {
+	var rows [][]string
+	for _, r := range result.Readings {
+		listed := "no"
+		if r.Listed {
+			listed = "yes"
+		}
+		rows = append(rows, []string{r.Kind, r.Value, listed, r.Reason})
+	}
+	return a.Table([]string{"KIND", "VALUE", "LISTED", "WHY"}, rows)
 }
 
 func add(a *command.App) *cobra.Command {

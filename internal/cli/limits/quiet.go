@@ -3,6 +3,7 @@ package limits
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // QuietHours returns the command quiet.
 func QuietHours(a *command.App) *cobra.Command {
-	return command.NewGroup("quiet", quietList(a), quietSet(a), quietRemove(a))
+	return command.NewGroup("quiet", quietList(a), quietPreview(a), quietSet(a), quietRemove(a))
 }
 
 func quietList(a *command.App) *cobra.Command {
@@ -66,6 +67,58 @@ func (f *quietFlags) scope() (scope, subject string, err error) {
 	return scope, f.employee + f.bucket + f.recipient, nil
 }
 
+// windowFlags add the flags of the windows and their zone.
+func windowFlags(cmd *cobra.Command, h *wire.QuietHours) {
+	cmd.Flags().StringVar(&h.Timezone, "timezone", "", "time `zone` of the windows, such as Europe/Berlin (required)")
+	command.Flag(cmd, "window", "window", "weekly `window`, such as \"mon-fri 20:00-08:00+1\" (required, repeatable)", func(text string) error {
+		w, err := parseWindow(text)
+		h.Windows = append(h.Windows, w)
+		return err
+	})
+}
+
+func quietPreview(a *command.App) *cobra.Command {
+	var f quietFlags
+	var h wire.QuietHours
+	var from time.Time
+	cmd := command.New(a, "preview", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) (err error) {
+		if f != (quietFlags{}) {
+			if h.Scope, h.Subject, err = f.scope(); err != nil {
+				return err
+			}
+		}
+		return command.Show(a, showPreview)(c.PreviewQuietHours(ctx, h, from))
+	})
+	f.add(cmd)
+	windowFlags(cmd, &h)
+	command.Flag(cmd, "from", "date", "first `date` of the two weeks (default: today)", func(text string) (err error) {
+		if from, err = time.Parse(time.DateOnly, text); err != nil {
+			return errors.New("must be a date such as 2027-03-21")
+		}
+		return nil
+	})
+	return cmd
+}
+
+// showPreview prints quiet times on the clock of their zone.
+func showPreview(a *command.App, preview wire.QuietPreview) error {
+	const clock = "Mon 2006-01-02 15:04 -07:00"
+	var rows [][]string
+	for _, i := range preview.Intervals {
+		rows = append(rows, []string{i.From.Format(clock), i.Until.Format(clock), i.Until.Sub(i.From).String()})
+	}
+	if err := a.Table([]string{"FROM", "UNTIL", "LENGTH"}, rows); err != nil {
+		return err
+	}
+	for _, change := range preview.ClockChanges {
+		a.Note("the clock changes by %s at %s", time.Duration(change.BySeconds)*time.Second, change.At.Format(clock))
+	}
+	if preview.Waiting != nil {
+		a.Note("%d scheduled action(s) are in these times", *preview.Waiting)
+	}
+	return nil
+}
+
 func quietSet(a *command.App) *cobra.Command {
 	var f quietFlags
 	var h wire.QuietHours
@@ -78,12 +131,7 @@ func quietSet(a *command.App) *cobra.Command {
 		return a.Done(c.PutQuietHours(ctx, h), "set quiet hours of %s", strings.TrimSpace(h.Scope+" "+h.Subject))
 	})
 	f.add(cmd)
-	cmd.Flags().StringVar(&h.Timezone, "timezone", "", "time `zone` of the windows, such as Europe/Berlin (required)")
-	command.Flag(cmd, "window", "window", "weekly `window`, such as \"mon-fri 20:00-08:00+1\" (required, repeatable)", func(text string) error {
-		w, err := parseWindow(text)
-		h.Windows = append(h.Windows, w)
-		return err
-	})
+	windowFlags(cmd, &h)
 	command.DurationFlag(cmd, &spread, "spread", "spread waiting actions over this duration after the end").DefValue = "5m"
 	return cmd
 }

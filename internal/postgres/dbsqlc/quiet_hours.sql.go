@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
@@ -96,4 +97,42 @@ func (q *Queries) QuietHoursUpsert(ctx context.Context, db DBTX, arg *QuietHours
 		arg.UpdatedBy,
 	)
 	return err
+}
+
+const quietHoursWaiting = `-- name: QuietHoursWaiting :one
+SELECT count(*)
+FROM (
+    SELECT greatest(o.next_attempt_at, now()) AS at
+    FROM outbox o
+    JOIN buckets b ON b.bucket_id = o.bucket_id AND b.tenant_id = o.tenant_id
+    WHERE o.tenant_id = $1 AND ($2::text = '' OR b.name = $2)
+    LIMIT $3::bigint
+) w
+WHERE EXISTS (
+    SELECT FROM (SELECT unnest($4::timestamptz[]) AS since, unnest($5::timestamptz[]) AS until) i
+    WHERE w.at >= i.since AND w.at < i.until
+)
+`
+
+type QuietHoursWaitingParams struct {
+	TenantID envelope.TenantID
+	Bucket   string
+	Most     int64
+	Froms    []time.Time
+	Untils   []time.Time
+}
+
+// The number of scheduled actions of the tenant, or of one bucket, whose time is
+// in one of the intervals.
+func (q *Queries) QuietHoursWaiting(ctx context.Context, db DBTX, arg *QuietHoursWaitingParams) (int64, error) {
+	row := db.QueryRow(ctx, quietHoursWaiting,
+		arg.TenantID,
+		arg.Bucket,
+		arg.Most,
+		arg.Froms,
+		arg.Untils,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

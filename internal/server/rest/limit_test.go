@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,6 +145,88 @@ func TestDoNotContactIsPaged(t *testing.T) {
 	}
 	f.operator.send("GET", "/api/v1/do-not-contact?cursor=x", nil).wants(t, 400)
 	f.operator.send("GET", "/api/v1/do-not-contact?cursor=MTphY3Rpb25zOng", nil).wants(t, 400)
+}
+
+func TestRecipientsAreCheckedAsByTheGate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("check")
+	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "phone_region": "DE", "plus_addressing": true}).wants(t, 200)
+	f.operator.send("POST", "/api/v1/do-not-contact", object{"entries": []object{
+		{"value": "ana@example.org", "reason": "asked"}, {"value": "rival.example"}, {"value": "030 123456"}, {"value": "old@example.org", "expires_at": "2020-01-01T00:00:00Z"},
+	}}).wants(t, 200)
+
+	for text, want := range map[string]string{
+		"Ana <ANA+shop@example.org>":          "email ana@example.org asked",
+		"mailto:bo@mail.rival.example?cc=x@y": "domain rival.example ",
+		"+49 (30) 12 34 56":                   "phone +4930123456 ",
+		"a\u200bna@example.org":               "email ana@example.org asked",
+		"old@example.org":                     "",
+		"анна@пример.рф":                      "",
+		strings.Repeat("a", 1000):             "",
+	} {
+		var got struct {
+			Listed   bool
+			Readings []struct {
+				Kind, Value, Reason string
+				Listed              bool
+			}
+		}
+		f.operator.send("POST", "/api/v1/do-not-contact/check", object{"value": text}).wants(t, 200).into(t, &got)
+
+		var listed []string
+		for _, r := range got.Readings {
+			if r.Listed {
+				listed = append(listed, r.Kind+" "+r.Value+" "+r.Reason)
+			}
+		}
+		if got.Listed != (want != "") || want != "" && !slices.Contains(listed, want) {
+			t.Errorf("check of %.40q = %v %v, want %q", text, got.Listed, listed, want)
+		}
+	}
+	f.operator.send("POST", "/api/v1/do-not-contact/check", object{"value": ""}).wants(t, 400)
+	f.agent.send("POST", "/api/v1/do-not-contact/check", object{"value": "ana@example.org"}).wants(t, 403)
+}
+
+func TestQuietHoursArePreviewed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("preview")
+	f.admin.send("PUT", "/api/v1/buckets/mail", object{}).wants(t, 200)
+	for i, bucket := range []string{"mail", "mail", "default"} {
+		body := proposal("read", object{})
+		body["constraints"] = object{"rate_bucket": bucket, "not_before": "2099-01-0" + strconv.Itoa(3+i) + "T12:30:00Z"}
+		f.agent.send("POST", "/api/v1/actions", body).wants(t, 201)
+	}
+	type preview struct {
+		Intervals []struct{ From, Until string }
+		Changes   []struct {
+			At        string
+			BySeconds int `json:"by_seconds"`
+		} `json:"clock_changes"`
+		Waiting *int
+	}
+	body := object{"timezone": "Europe/Berlin", "windows": []object{{"days": []string{"sat", "sun"}, "from": "13:00", "until": "14:00"}}}
+	ask := func(query string) (p preview) {
+		f.operator.send("POST", "/api/v1/quiet-hours/preview?from=2099-01-02T00:00:00Z"+query, body).wants(t, 200).into(t, &p)
+		return p
+	}
+
+	if p := ask(""); len(p.Intervals) != 4 || p.Intervals[0].From != "2099-01-03T13:00:00+01:00" || p.Waiting != nil {
+		t.Errorf("preview = %+v, want four intervals and no count", p)
+	}
+	for query, want := range map[string]int{"&scope=tenant": 2, "&scope=bucket&subject=mail": 2, "&scope=bucket&subject=default": 0} {
+		if p := ask(query); p.Waiting == nil || *p.Waiting != want {
+			t.Errorf("preview of %s counts %v, want %d", query, p.Waiting, want)
+		}
+	}
+	var listed struct{ Items []any }
+	if f.operator.send("GET", "/api/v1/quiet-hours", nil).wants(t, 200).into(t, &listed); len(listed.Items) > 0 {
+		t.Errorf("a preview stored %v", listed.Items)
+	}
+	for _, query := range []string{"?from=0001-01-01T00:00:00Z", "?from=9999-12-31T00:00:00Z", "?from=soon", "?scope=planet", "?scope=bucket"} {
+		f.operator.send("POST", "/api/v1/quiet-hours/preview"+query, body).wants(t, 400)
+	}
+	f.operator.send("POST", "/api/v1/quiet-hours/preview", object{"timezone": "UTC", "windows": []object{{"from": "00:00", "until": "24:00"}}}).wants(t, 400)
+	f.agent.send("POST", "/api/v1/quiet-hours/preview", body).wants(t, 403)
 }
 
 func TestContactsGoInAndOutAsCSV(t *testing.T) {

@@ -1,6 +1,7 @@
 package contact
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -188,6 +189,28 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 	return postgres.Map(rows, err, func(r dbsqlc.DoNotContactMatchRow) Found {
 		return Found{int(r.Index), Match{Kind(r.Kind), r.Reason}}
 	})
+}
+
+// Check looks up all contacts that a text may mean in a tenant's do-not-contact
+// list, as for the recipient of an action.
+func Check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, text string) (wire.ContactCheck, error) {
+	result := wire.ContactCheck{Readings: []wire.ContactReading{}}
+	options, err := optionsOf(ctx, tx, tenant)
+	if err != nil {
+		return result, err
+	}
+	var asks []Ask
+	for _, c := range Recipients(text, options) {
+		asks = append(asks, Ask{Tenant: tenant, Contacts: []Contact{c}})
+		result.Readings = append(result.Readings, wire.ContactReading{Kind: string(c.Kind), Value: c.Value})
+	}
+	found, err := Matches(ctx, tx, asks)
+	for _, f := range found {
+		reading := &result.Readings[f.Ask]
+		reading.Listed, reading.Reason = true, cmp.Or(reading.Reason, f.Reason)
+		result.Listed = true
+	}
+	return result, err
 }
 
 // violations are the faults for constraints that a caller's input can violate.

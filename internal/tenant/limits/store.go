@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -118,6 +119,40 @@ func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Subject, b.Subject))
 	})
 	return all, err
+}
+
+// The extent of a preview of quiet hours.
+const (
+	previewDays = 14
+	// maxWaiting is the maximum number of actions that a preview counts.
+	maxWaiting = 10_000
+)
+
+// PreviewQuietHours returns the effect of quiet hours over two weeks. Without a
+// scope, or for an employee or a recipient, it counts no actions.
+func PreviewQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, from time.Time) (wire.QuietPreview, error) {
+	if h.Scope != "" {
+		if err := h.Validate(); err != nil {
+			return wire.QuietPreview{}, err
+		}
+	}
+	schedule, err := h.Compile()
+	if err != nil {
+		return wire.QuietPreview{}, err
+	}
+	from = from.UTC().Truncate(time.Second)
+	until := from.AddDate(0, 0, previewDays)
+	preview := wire.QuietPreview{From: from, Until: until, Intervals: schedule.Intervals(from, until), ClockChanges: schedule.ClockChanges(from, until)}
+	if h.Scope != QuietTenant && h.Scope != QuietBucket {
+		return preview, nil
+	}
+	p := &dbsqlc.QuietHoursWaitingParams{TenantID: tenant, Bucket: h.Subject, Most: maxWaiting}
+	for _, i := range preview.Intervals {
+		p.Froms, p.Untils = append(p.Froms, i.From), append(p.Untils, i.Until)
+	}
+	waiting, err := dbsqlc.New().QuietHoursWaiting(ctx, tx, p)
+	preview.Waiting = &waiting
+	return preview, err
 }
 
 // putQuietHours writes quiet hours.

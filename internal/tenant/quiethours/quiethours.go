@@ -277,6 +277,50 @@ func lastShown(periods []period, wall int64) int64 {
 	return min(wall-periods[0].offset, periods[0].end)
 }
 
+// Intervals returns the quiet time from one instant to another, in order, on the
+// clock of the zone. Windows that overlap or adjoin are one interval. The first
+// begins at from if from is quiet, and the last may end after until.
+func (s *Schedule) Intervals(from, until time.Time) []wire.QuietInterval {
+	starts := []int64{from.Unix()}
+	for day := from.Unix()/daySeconds - 2; day <= until.Unix()/daySeconds+2; day++ {
+		periods, _ := periodsAround(s.zone, day*daySeconds, nil)
+		weekday := (day%7 + 7 + 3) % 7
+		for _, w := range s.windows {
+			if w.days&(1<<weekday) != 0 {
+				starts = append(starts, firstShown(periods, day*daySeconds+int64(w.from)*60))
+			}
+		}
+	}
+	slices.Sort(starts)
+	list := []wire.QuietInterval{}
+	at := from
+	for _, start := range starts {
+		begin := time.Unix(start, 0)
+		if start < at.Unix() || !begin.Before(until) {
+			continue
+		}
+		if end, quiet := s.QuietUntil(begin); quiet {
+			list = append(list, wire.QuietInterval{From: begin.In(s.zone), Until: end.In(s.zone)})
+			at = end
+		}
+	}
+	return list
+}
+
+// ClockChanges returns the changes of the zone's offset after one instant and
+// before another, in order.
+func (s *Schedule) ClockChanges(from, until time.Time) []wire.ClockChange {
+	list := []wire.ClockChange{}
+	for p := periodAt(s.zone, from.Unix()); p.end < until.Unix(); {
+		next := periodAt(s.zone, p.end)
+		if next.offset != p.offset {
+			list = append(list, wire.ClockChange{At: time.Unix(next.start, 0).In(s.zone), BySeconds: next.offset - p.offset})
+		}
+		p = next
+	}
+	return list
+}
+
 // Active is quiet hours that currently cover an action.
 type Active struct {
 	// Until is their end. Active quiet hours whose end has passed are ignored.

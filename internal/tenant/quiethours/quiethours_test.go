@@ -3,6 +3,7 @@ package quiethours_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
@@ -257,8 +259,14 @@ func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 		}
 		now := change.Add(time.Duration(rapid.IntRange(-30*60, 10*60).Draw(t, "start")) * time.Minute)
 		var lastEnd time.Time
+		intervals := s.Intervals(now, now.Add(20*time.Hour))
 		for range 20 * 60 {
 			end, quiet := s.QuietUntil(now)
+			if within := slices.ContainsFunc(intervals, func(i wire.QuietInterval) bool {
+				return !now.Before(i.From) && now.Before(i.Until)
+			}); within != quiet {
+				t.Fatalf("at %s Intervals has quiet %v, want %v", now, within, quiet)
+			}
 			inside := shown(zone, windows, now)
 			switch {
 			case inside && !quiet:
@@ -279,6 +287,75 @@ func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 			now = now.Add(time.Minute)
 		}
 	})
+}
+
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		zone, from string
+		windows    []quiethours.Window
+		want       []string
+		changes    []string
+	}{
+		"a window past midnight": {
+			"Europe/Berlin", "2026-01-05T12:00:00Z", []quiethours.Window{window("22:00", "07:00+1", "mon")},
+			[]string{"2026-01-05T22:00:00+01:00 to 2026-01-06T07:00:00+01:00"}, nil,
+		},
+		"a beginning in a window": {
+			"UTC", "2026-01-06T03:00:00Z", []quiethours.Window{window("22:00", "07:00+1", "mon", "wed")},
+			[]string{"2026-01-06T03:00:00Z to 2026-01-06T07:00:00Z", "2026-01-07T22:00:00Z to 2026-01-08T07:00:00Z"}, nil,
+		},
+		"windows that adjoin": {
+			"UTC", "2026-01-09T12:00:00Z", []quiethours.Window{window("00:00", "24:00", "sat", "sun"), window("20:00", "24:00", "fri")},
+			[]string{"2026-01-09T20:00:00Z to 2026-01-12T00:00:00Z"}, nil,
+		},
+		"a night of eight hours": {
+			"Europe/Berlin", "2026-03-28T12:00:00Z", []quiethours.Window{window("22:00", "07:00+1", "sat")},
+			[]string{"2026-03-28T22:00:00+01:00 to 2026-03-29T07:00:00+02:00"}, []string{"2026-03-29T03:00:00+02:00 by 3600"},
+		},
+		"a night of ten": {
+			"Europe/Berlin", "2026-10-24T12:00:00Z", []quiethours.Window{window("22:00", "07:00+1", "sat")},
+			[]string{"2026-10-24T22:00:00+02:00 to 2026-10-25T07:00:00+01:00"}, []string{"2026-10-25T02:00:00+01:00 by -3600"},
+		},
+		"a midnight that is skipped": {
+			"America/Sao_Paulo", "2018-11-03T12:00:00Z", []quiethours.Window{window("00:00", "06:00", "sun")},
+			[]string{"2018-11-04T01:00:00-02:00 to 2018-11-04T06:00:00-02:00"}, []string{"2018-11-04T01:00:00-02:00 by 3600"},
+		},
+		"an hour before midnight that occurs twice": {
+			"America/Sao_Paulo", "2019-02-16T12:00:00Z", []quiethours.Window{window("23:00", "24:00", "sat")},
+			[]string{"2019-02-16T23:00:00-02:00 to 2019-02-17T00:00:00-03:00"}, []string{"2019-02-16T23:00:00-03:00 by -3600"},
+		},
+		"half an hour": {
+			"Australia/Lord_Howe", "2026-04-04T00:00:00Z", []quiethours.Window{window("01:30", "02:00", "sun")},
+			[]string{"2026-04-05T01:30:00+11:00 to 2026-04-05T02:00:00+10:30"}, []string{"2026-04-05T01:30:00+10:30 by -1800"},
+		},
+		"a window in skipped time": {
+			"Europe/Berlin", "2026-03-28T12:00:00Z", []quiethours.Window{window("02:15", "02:45", "sun")},
+			nil, []string{"2026-03-29T03:00:00+02:00 by 3600"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := compile(t, tt.zone, tt.windows...)
+			from := at(t, tt.from)
+
+			var got, changes []string
+			for _, i := range s.Intervals(from, from.Add(72*time.Hour)) {
+				got = append(got, i.From.Format(time.RFC3339)+" to "+i.Until.Format(time.RFC3339))
+			}
+			for _, c := range s.ClockChanges(from, from.Add(72*time.Hour)) {
+				changes = append(changes, fmt.Sprintf("%s by %d", c.At.Format(time.RFC3339), c.BySeconds))
+			}
+
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("Intervals (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.changes, changes); diff != "" {
+				t.Errorf("ClockChanges (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // TestQuietUntilDoesNotAllocate cannot run in parallel, since it counts

@@ -36,6 +36,7 @@ export const routes: readonly Route[] = [
     place: '/dead-letters',
   },
   { path: '/policy/:id?', view: lazy(() => import('../views/policy/view')), title: 'Policy', place: '/policy' },
+  { path: '/limits/:id?', view: lazy(() => import('../views/limits/view')), title: 'Limits', place: '/limits' },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 
@@ -45,5 +46,6 @@ export const places: readonly Place[] = [
   { path: '/workflows', title: 'Workflows', icon: 'ladder', command: 'go_workflows' },
   { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
   { path: '/policy', title: 'Policy', icon: 'scales', command: 'go_policy' },
+  { path: '/limits', title: 'Limits', icon: 'gauge', command: 'go_limits' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

@@ -48,6 +48,8 @@ type Query = Record<string, string | number | boolean | readonly string[] | unde
 export interface Options {
   query?: Query
   body?: unknown
+  // csv is a body of that media type.
+  csv?: string
   ifMatch?: string | undefined
   signal?: AbortSignal | undefined
   // outlives has the browser send the request also where the page is closed meanwhile. Browsers allow that for short
@@ -75,7 +77,8 @@ export async function request<T>(method: string, to: string, options: Options = 
   const headers = new Headers({ Accept: 'application/json' })
   if (options.body !== undefined) headers.set('Content-Type', 'application/json')
   if (options.ifMatch) headers.set('If-Match', options.ifMatch)
-  const sent = options.body === undefined ? undefined : stringify(options.body as Json)
+  if (options.csv !== undefined) headers.set('Content-Type', 'text/csv')
+  const sent = options.csv ?? (options.body === undefined ? undefined : stringify(options.body as Json))
   const answer = await fetch(path(to, options.query), {
     method,
     headers,

@@ -28,6 +28,7 @@ const rows = {
   go_workflows: { label: 'Workflows', keys: ['g w'], group: 'Go to' },
   go_dead_letters: { label: 'Dead letters', keys: ['g d'], group: 'Go to' },
   go_policy: { label: 'Policy', keys: ['g p'], group: 'Go to' },
+  go_limits: { label: 'Limits', keys: ['g l'], group: 'Go to' },
   go_settings: { label: 'Settings', keys: ['g s'], group: 'Go to' },
   next: { label: 'Next', keys: ['j', 'ArrowDown'], group: 'Lists', repeats: true },
   previous: { label: 'Previous', keys: ['k', 'ArrowUp'], group: 'Lists', repeats: true },

@@ -83,6 +83,14 @@ func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntr
 // entries from the do-not-contact list.
 func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
 
+// CheckDoNotContact handles POST /api/v1/do-not-contact/check. It looks up a
+// recipient in the do-not-contact list.
+func CheckDoNotContact(c *request.Call, body wire.ContactText) error {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCheck, error) {
+		return contact.Check(ctx, tx, c.By.Tenant, body.Value)
+	})
+}
+
 func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error)) error {
 	var body entries
 	if err := c.Decode(&body); err != nil {

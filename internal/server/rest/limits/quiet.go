@@ -2,9 +2,12 @@ package limits
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -41,6 +44,25 @@ func quietInPath(c *request.Call, h *limits.QuietHours) (string, error) {
 
 // QuietHours handles GET /api/v1/quiet-hours. It lists the quiet hours.
 func QuietHours(c *request.Call) error { return allQuietHours.List(c) }
+
+// PreviewQuietHours handles POST /api/v1/quiet-hours/preview. It returns the
+// effect of quiet hours over two weeks. It stores nothing.
+func PreviewQuietHours(c *request.Call, h limits.QuietHours) error {
+	h.Scope, h.Subject = limits.QuietScope(c.Query.Get("scope")), c.Query.Get("subject")
+	from, err := c.QueryTime("from")
+	if err != nil {
+		return err
+	}
+	if from.IsZero() {
+		from = time.Now()
+	}
+	if from.Year() < 1970 || from.Year() > 2999 {
+		return request.Invalid("/query/from", envelope.RuleFormat, "must be between the years 1970 and 2999")
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.QuietPreview, error) {
+		return limits.PreviewQuietHours(ctx, tx, c.By.Tenant, h, from)
+	})
+}
 
 // PutQuietHours handles PUT /api/v1/quiet-hours/{scope}. It sets quiet hours.
 func PutQuietHours(c *request.Call, h limits.QuietHours) error {
