@@ -41,7 +41,7 @@ export function Contacts() {
   const [removing, setRemoving] = useState<Contact>()
   const [open, setOpen] = useState<'add' | 'import'>()
   const entries = useInfiniteQuery({
-    queryKey: ['config', list, prefix],
+    queryKey: ['config', 'limits', list, prefix],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) =>
       get<{ items: Contact[]; next_cursor: string | null }>(to, { prefix, cursor: pageParam, limit: 100 }, signal),

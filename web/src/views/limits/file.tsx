@@ -24,7 +24,7 @@ async function load(signal?: AbortSignal): Promise<Version<JsonObject>> {
 
 export function File() {
   const stored = useQuery<Version<JsonObject>, Problem>({
-    queryKey: ['config', 'limits'],
+    queryKey: ['config', 'limits', 'file'],
     queryFn: ({ signal }) => load(signal),
   })
   // An applied document begins again with what is stored.

@@ -11,7 +11,7 @@ interface Page<T> {
 // milliseconds.
 export function usePages<T>(name: string, every?: number) {
   return useQuery<T[], Problem>({
-    queryKey: ['config', name],
+    queryKey: ['config', 'limits', name],
     refetchInterval: () => every !== undefined && !isPaused() && every,
     queryFn: async ({ signal }) => {
       const rows: T[] = []

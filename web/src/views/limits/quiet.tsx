@@ -170,7 +170,7 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
     if (takeFocus) document.getElementById(save)?.focus()
   }, [takeFocus, save])
   const settings = useQuery<Schemas['TenantSettings'], Problem>({
-    queryKey: ['config', 'settings'],
+    queryKey: ['config', 'limits', 'settings'],
     enabled: !stored,
     queryFn: ({ signal }) => get('/api/v1/settings', {}, signal),
   })

@@ -27,7 +27,7 @@ interface SettingProps<T extends Json, D> extends Omit<ChangeOptions<T>, 'onSave
 }
 
 // refresh has a list read again.
-export const refresh = (list: string) => void queries.invalidateQueries({ queryKey: ['config', list] })
+export const refresh = (list: string) => void queries.invalidateQueries({ queryKey: ['config', 'limits', list] })
 
 export function Setting<T extends Json, D>(props: SettingProps<T, D>) {
   const { title, name, list, draftOf, parse, fields, effect, whyNot, remove, onClose } = props
