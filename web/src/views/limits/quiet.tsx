@@ -78,6 +78,7 @@ export function QuietHours() {
         ))}
       </nav>
       <Other />
+      <Command of="countersign quiet set --tenant --timezone ZONE --window WINDOW" />
       {stored.isPending && <Loading what="quiet hours" />}
       {stored.error && <ProblemNote error={stored.error} onRetry={() => void stored.refetch()} />}
       {all && known && (
@@ -90,7 +91,6 @@ export function QuietHours() {
         />
       )}
       {!known && <Empty title="Unknown scope of quiet hours" />}
-      <Command of="countersign quiet set --tenant --timezone ZONE --window WINDOW" />
     </>
   )
 }
