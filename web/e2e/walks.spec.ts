@@ -24,6 +24,9 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the grants': '/policy/grants',
   'the limits': '/limits',
   'a bucket': '/limits/buckets?bucket=default',
+  'the quiet hours': '/limits/quiet-hours',
+  'the do-not-contact list': '/limits/do-not-contact',
+  'the limits as a file': '/limits/file',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })

@@ -1167,6 +1167,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/quiet-hours/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview quiet hours
+         * @description The effect of quiet hours over 14 days, by the code that holds actions. Nothing is stored.
+         */
+        post: operations["previewQuietHours"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/do-not-contact": {
         parameters: {
             query?: never;
@@ -1187,6 +1207,27 @@ export interface paths {
          *     phone, a name with dots is a domain.
          */
         post: operations["addDoNotContact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/do-not-contact/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Look up a recipient
+         * @description The text is read as a recipient of an action is: every contact that it may mean is looked up. A POST, so that no
+         *     address stands in a URL, which others log.
+         */
+        post: operations["checkDoNotContact"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4676,6 +4717,44 @@ export interface components {
             from: string;
             /** @description When it ends; 24:00 is the day's end, and 07:00+1 is seven o'clock of the next day. */
             until: string;
+        };
+        /** @description The effect of quiet hours over 14 days. */
+        QuietPreview: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            until: string;
+            /** @description The quiet times in order, with the offset of the zone. Windows that overlap or adjoin are one. */
+            intervals: {
+                /** Format: date-time */
+                from: string;
+                /** Format: date-time */
+                until: string;
+            }[];
+            /** @description The changes of the zone's offset in these days. */
+            clock_changes: {
+                /**
+                 * Format: date-time
+                 * @description The instant of the change, with the new offset.
+                 */
+                at: string;
+                /** @description Positive if the clock skips time, negative if it repeats it. */
+                by_seconds: number;
+            }[];
+            /** @description The number of scheduled actions in the quiet times, up to 10000; null unless the scope is tenant or bucket. */
+            waiting: number | null;
+        };
+        ContactCheck: {
+            /** @description Whether an action with this recipient would be skipped. */
+            listed: boolean;
+            /** @description The contacts that the text may mean, in normal form. */
+            readings: {
+                kind: components["schemas"]["ContactKind"];
+                value: string;
+                listed: boolean;
+                /** @description The reason of the entry. */
+                reason?: string;
+            }[];
         };
         /** @enum {string} */
         ContactKind: "email" | "domain" | "phone" | "handle";
@@ -10375,6 +10454,55 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    previewQuietHours: {
+        parameters: {
+            query?: {
+                /** @description With tenant or bucket, scheduled actions are counted too. */
+                scope?: components["schemas"]["QuietScope"];
+                /** @description Left out for the tenant's. */
+                subject?: components["schemas"]["LimitSubject"];
+                /** @description The beginning of the 14 days; now if left out. */
+                from?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "timezone": "Europe/Berlin",
+                 *       "windows": [
+                 *         {
+                 *           "from": "20:00",
+                 *           "until": "08:00+1"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["QuietHoursFields"];
+            };
+        };
+        responses: {
+            /** @description The effect. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuietPreview"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     listDoNotContact: {
         parameters: {
             query?: {
@@ -10444,6 +10572,44 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["ContactCountResponse"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    checkDoNotContact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "value": "Ana <ana@example.org>"
+                 *     }
+                 */
+                "application/json": {
+                    value: components["schemas"]["ContactValue"];
+                };
+            };
+        };
+        responses: {
+            /** @description The contacts, and which of them are listed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContactCheck"];
+                };
+            };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];

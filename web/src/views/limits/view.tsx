@@ -24,7 +24,7 @@ export default function Limits({ id = tabs[0].key }: { id?: string }) {
   if (!chosen) return <Empty whole title="Unknown tab" />
   const { panel: Panel } = chosen
   return (
-    <div className="page">
+    <div className="page page-limits">
       <header className="page-head">
         <h1>Limits</h1>
       </header>
