@@ -23,7 +23,7 @@ async function evaluate<T>(page: Page, expression: string): Promise<T> {
 // violations returns what axe finds wrong with what is shown, and which contrasts it could not tell; but not those of
 // text that is scrolled below a bar that stays in its place, which nobody reads there.
 export async function violations(page: Page): Promise<string[]> {
-  await evaluate(page, `window.axe || (${'function () {'} ${axe} ${'}'}).call(window)`)
+  await evaluate(page, `void (window.axe || (${'function () {'} ${axe} ${'}'}).call(window))`)
   return evaluate<string[]>(
     page,
     `axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then((found) => [

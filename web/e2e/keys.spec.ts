@@ -21,6 +21,8 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   go_workflows: { keys: 'g w', sees: at('/workflows') },
   go_dead_letters: { keys: 'g d', sees: at('/dead-letters') },
   go_policy: { keys: 'g p', sees: at('/policy') },
+  go_people: { keys: 'g u', sees: at('/people') },
+  go_subscriptions: { keys: 'g b', sees: at('/subscriptions') },
   go_settings: { keys: 'g s', sees: at('/settings') },
 }
 

@@ -41,6 +41,8 @@ test('pictures of every view', async ({ page }) => {
     rules: '/policy/rules',
     grants: '/policy/grants',
     limits: '/limits',
+    people: '/people/sessions',
+    subscriptions: '/subscriptions',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

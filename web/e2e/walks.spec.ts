@@ -27,6 +27,8 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the quiet hours': '/limits/quiet-hours',
   'the do-not-contact list': '/limits/do-not-contact',
   'the limits as a file': '/limits/file',
+  'people and tokens': '/people',
+  'the subscriptions': '/subscriptions',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })

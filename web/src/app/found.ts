@@ -12,6 +12,7 @@ const paths: Partial<Record<Found['kind'], string>> = {
   session: '/actions?session_id=',
   automation: '/actions?automation_id=',
   employee: '/actions?employee_id=',
+  person: '/people?person=',
 }
 
 // whereIs returns the path of what was found; '' where it has no view.

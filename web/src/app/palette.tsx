@@ -3,6 +3,7 @@ import { type KeyboardEvent, useDeferredValue, useEffect, useId, useMemo, useRef
 import { useLocation } from 'wouter'
 import { get } from '../lib/client'
 import { type Binding, type CommandID, commandIDs, table } from '../lib/keys'
+import { useSaved } from '../lib/saved'
 import { shown } from '../lib/text'
 import { Dialog, Icon, Keys, ProblemNote } from '../ui'
 import { type Found, whereIs } from './found'
@@ -30,6 +31,7 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
     staleTime: 30_000,
     placeholderData: (before) => before,
   })
+  const [views] = useSaved()
   const entries = useMemo(() => {
     const wanted = text.trim().toLowerCase()
     const given: Entry[] = commandIDs
@@ -44,6 +46,9 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
           ...(binding && !binding.whyNot ? { run: binding.run } : {}),
         }
       })
+    const saved: Entry[] = views
+      .filter((one) => one.name.toLowerCase().includes(wanted))
+      .map((one) => ({ key: `view ${one.name}`, label: one.name, note: 'saved view', run: () => go(one.path) }))
     const found: Entry[] = (asked.length >= 2 ? (search.data?.items ?? []) : []).map((one) => {
       const path = whereIs(one)
       return {
@@ -54,8 +59,8 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
       }
     })
     // What the search brings later stands behind what is there at once: nothing moves under the hand.
-    return [...given.filter((entry) => entry.run), ...found, ...given.filter((entry) => !entry.run)]
-  }, [text, asked, search.data, commands, go])
+    return [...saved, ...given.filter((entry) => entry.run), ...found, ...given.filter((entry) => !entry.run)]
+  }, [text, asked, search.data, commands, go, views])
   const chosen = Math.min(at, entries.length - 1)
   useEffect(
     () => void list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }),

@@ -37,6 +37,18 @@ export const routes: readonly Route[] = [
   },
   { path: '/policy/:id?', view: lazy(() => import('../views/policy/view')), title: 'Policy', place: '/policy' },
   { path: '/limits/:id?', view: lazy(() => import('../views/limits/view')), title: 'Limits', place: '/limits' },
+  {
+    path: '/people/:id?',
+    view: lazy(() => import('../views/people/view')),
+    title: 'People and tokens',
+    place: '/people',
+  },
+  {
+    path: '/subscriptions/:id?',
+    view: lazy(() => import('../views/subscriptions/view')),
+    title: 'Subscriptions',
+    place: '/subscriptions',
+  },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 
@@ -47,5 +59,7 @@ export const places: readonly Place[] = [
   { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
   { path: '/policy', title: 'Policy', icon: 'scales', command: 'go_policy' },
   { path: '/limits', title: 'Limits', icon: 'gauge', command: 'go_limits' },
+  { path: '/people', title: 'People', icon: 'person', command: 'go_people' },
+  { path: '/subscriptions', title: 'Subscriptions', icon: 'bell', command: 'go_subscriptions' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

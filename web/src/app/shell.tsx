@@ -8,6 +8,7 @@ import { preferences, setPreferences, usePreferences } from '../lib/preferences'
 import { queries } from '../lib/query'
 import { logout, useSession } from '../lib/session'
 import { Icon, IconButton, Keys, Loading, ProblemNote, Toasts, toast } from '../ui'
+import { SaveView } from '../ui/saved'
 import { Boundary } from './boundary'
 import { SessionEnd } from './ended'
 import { Held } from './held'
@@ -15,6 +16,7 @@ import { Help } from './help'
 import { LiveState } from './live'
 import { Palette } from './palette'
 import { places, routes } from './routes'
+import { titled, useWaiting } from './waits'
 
 // useKeys listens to the keyboard for the whole page.
 function useKeys() {
@@ -29,7 +31,7 @@ function useKeys() {
 
 const next = { system: 'light', light: 'dark', dark: 'system' } as const
 
-function useShellCommands(openHelp: () => void, openPalette: () => void) {
+function useShellCommands(openHelp: () => void, openPalette: () => void, saveView: () => void) {
   const [, go] = useLocation()
   useCommands([
     { id: 'palette', run: openPalette },
@@ -38,6 +40,7 @@ function useShellCommands(openHelp: () => void, openPalette: () => void) {
     { id: 'logout', run: () => void logout() },
     { id: 'refresh', run: () => void queries.invalidateQueries() },
     { id: 'copy_link', run: () => void copy(location.href, 'Link copied') },
+    { id: 'save_view', run: saveView },
     { id: 'theme', run: () => setPreferences({ theme: next[preferences().theme] }) },
     { id: 'zone', run: () => setPreferences({ zone: preferences().zone === 'UTC' ? 'local' : 'UTC' }) },
     { id: 'letters', run: () => setPreferences({ letters: preferences().letters === 'on' ? 'off' : 'on' }) },
@@ -48,11 +51,16 @@ function useShellCommands(openHelp: () => void, openPalette: () => void) {
 // useArrival moves the focus to the main part when another view is opened, and names the document after it.
 function useArrival(place: string, title: string) {
   const before = useRef(place)
+  const named = titled(title, useWaiting())
   useEffect(() => {
-    document.title = `${title} · Countersign`
+    document.title = named
+  }, [named])
+  useEffect(() => {
     if (before.current !== place) document.getElementById('main')?.focus({ preventScroll: true })
     before.current = place
-  }, [place, title])
+    // On a phone the places are a row that scrolls.
+    document.querySelector('.rail [aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [place])
 }
 
 function Rail({ at, onPalette, onHelp }: { at: string; onPalette: () => void; onHelp: () => void }) {
@@ -85,14 +93,17 @@ type Commands = ReturnType<typeof available>
 // Shell is the page for whoever is logged in.
 function Shell({ me }: { me: Me }) {
   const [location] = useLocation()
+  const search = useSearch()
   const [help, setHelp] = useState<Commands>()
   const [palette, setPalette] = useState<Commands>()
+  const [saving, setSaving] = useState<string>()
   usePreferences()
   useSession(me)
   useLiveUpdates(me.operations.includes('streamEvents'))
   useShellCommands(
     () => setHelp(available(0)),
     () => setPalette(available(0)),
+    () => setSaving(location + (search && `?${search}`)),
   )
   const place = '/' + (location.split('/')[1] ?? '')
   const route = routes.find((one) => one.place === place)
@@ -128,6 +139,7 @@ function Shell({ me }: { me: Me }) {
       </main>
       <SessionEnd />
       {help && <Help commands={help} onClose={() => setHelp(undefined)} />}
+      {saving && <SaveView path={saving} onClose={() => setSaving(undefined)} />}
       {palette && <Palette commands={palette} onClose={() => setPalette(undefined)} />}
     </div>
   )

@@ -5,9 +5,11 @@ export interface Preferences {
   theme: 'system' | 'light' | 'dark'
   zone: 'local' | 'UTC'
   letters: 'on' | 'off'
+  // notices are the browser's notifications of what waits.
+  notices: 'on' | 'off'
 }
 
-const initial: Preferences = { theme: 'system', zone: 'local', letters: 'on' }
+const initial: Preferences = { theme: 'system', zone: 'local', letters: 'on', notices: 'off' }
 const key = 'countersign.preferences'
 const listeners = new Set<() => void>()
 let current = read()

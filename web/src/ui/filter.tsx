@@ -18,7 +18,9 @@ import { useCommands } from '../lib/keys'
 import { shown } from '../lib/text'
 import { Button } from './button'
 import { Chip } from './chip'
+import { Export } from './export'
 import { Icon } from './icon'
+import { SavedViews } from './saved'
 import { toast } from './toast'
 
 // useFilter returns the filter that the URL has, and a function that puts another one there.
@@ -69,7 +71,9 @@ export function FilterBar({ fields, read, onChange, to }: FilterBarProps) {
         <Button kind="quiet" aria-expanded={raw} onClick={() => setRaw(!raw)}>
           {raw ? 'Hide the query' : 'As a query'}
         </Button>
+        {problems.length === 0 && <Export name={to.split('/').at(-1)!} to={to} query={query(fields, filter)} />}
       </div>
+      {problems.length === 0 && <SavedViews />}
       {problems.length > 0 && (
         <div className="problem" role="alert">
           <Icon name="triangle" />

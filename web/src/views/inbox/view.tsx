@@ -8,6 +8,8 @@ import { queries } from '../../lib/query'
 import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
 import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
+import { Export } from '../../ui/export'
+import { SavedViews } from '../../ui/saved'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { AcknowledgeMarked } from './Acknowledge'
@@ -84,7 +86,6 @@ export default function Inbox({ id }: { id?: string }) {
     { id: 'undo', run: undoLast },
     id !== undefined && { id: 'back', run: () => open(undefined) },
   ])
-  useTitle(counts.data?.total)
   const goneRows = rows.filter(gone)
   return (
     <div className={id ? 'inbox has-detail' : 'inbox'}>
@@ -93,8 +94,10 @@ export default function Inbox({ id }: { id?: string }) {
         <header className="inbox-head">
           <div className="row">
             <h1>Inbox</h1>
-            <span className="muted">{counts.data && summary(counts.data)}</span>
+            <span className="muted grow">{counts.data && summary(counts.data)}</span>
+            <Export name="inbox" to="/api/v1/inbox" query={joined(filters)} />
           </div>
+          <SavedViews tight />
           <Kinds
             counts={counts.data?.by_kind}
             chosen={filters.kind?.length === 1 ? (filters.kind[0] as Kind) : 'all'}
@@ -226,11 +229,9 @@ function useReadAhead(item: Item | undefined) {
   }, [id, forecast])
 }
 
-function useTitle(total: number | undefined) {
-  useEffect(() => {
-    document.title = `${total ? `(${total}) ` : ''}Inbox · Countersign`
-  }, [total])
-}
+// joined returns filters as the API takes them, several with commas between.
+const joined = (filters: Filters) =>
+  Object.fromEntries(Object.entries(filters).map(([name, values]) => [name, values.join(',')]))
 
 function Kinds({
   counts,

@@ -1,0 +1,159 @@
+// The deliveries of a subscription: each is an action, with its attempts, their answers, and the time of the next one.
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { get, type Problem, post, type Schemas } from '../../lib/client'
+import { useMay } from '../../lib/me'
+import { whole } from '../../lib/pages'
+import { useParams } from '../../lib/params'
+import { queries } from '../../lib/query'
+import { shown } from '../../lib/text'
+import { Ask, Button, JsonText, Loading, ProblemNote, Sheet, Shown, State, Table, Time, toast } from '../../ui'
+import { Export } from '../../ui/export'
+import { replayable } from './fields'
+
+type Action = Schemas['Action']
+
+const to = '/api/v1/actions'
+const shownDeliveries = 50
+
+export function Deliveries({ automation }: { automation: string }) {
+  const may = useMay()
+  const [params, change] = useParams()
+  const [replayed, setReplayed] = useState<Action>()
+  const query = { automation_id: automation }
+  const deliveries = useQuery<{ items: Action[]; next_cursor: string | null }, Problem>({
+    queryKey: ['actions', 'of', automation],
+    queryFn: ({ signal }) => get(to, { ...query, view: 'summary', limit: shownDeliveries }, signal),
+  })
+  const rows = deliveries.data?.items
+  const opened = params.get('delivery')
+  const whyNot = (row: Action) => may('replayDeadLetters') ?? (replayable(row) ? undefined : 'It did not fail.')
+  return (
+    <section className="panel stack" aria-labelledby="deliveries">
+      <div className="row">
+        <h2 id="deliveries" className="grow">
+          Deliveries
+        </h2>
+        {rows && <Export name="deliveries" to={to} query={query} />}
+      </div>
+      {deliveries.isPending && <Loading what="deliveries" />}
+      {deliveries.error && (
+        <ProblemNote
+          error={deliveries.error}
+          what="The deliveries were not loaded"
+          onRetry={() => void deliveries.refetch()}
+        />
+      )}
+      {rows?.length === 0 && <p className="muted">Nothing was delivered yet. Send a test to see one.</p>}
+      {rows && rows.length > 0 && (
+        <Table
+          caption="Deliveries"
+          rows={rows}
+          keyOf={(row) => row.envelope.action_id}
+          columns={[
+            { name: 'State', cell: (row) => <State state={row.phase} /> },
+            {
+              name: 'Message',
+              cell: (row) => <Shown text={row.headline ?? row.envelope.tool.name} />,
+              hideNarrow: true,
+            },
+            { name: 'Attempts', number: true, cell: (row) => String(row.envelope.result.attempts) },
+            {
+              name: 'Answer',
+              cell: (row) => (
+                <span className="small">
+                  <Shown text={row.envelope.result.error?.message ?? row.envelope.result.provider_id ?? ''} />
+                </span>
+              ),
+              hideNarrow: true,
+            },
+            { name: 'Next try', cell: (row) => <Time at={row.waiting?.until} /> },
+            { name: 'Made', cell: (row) => <Time at={row.envelope.timestamps.created_at} />, hideNarrow: true },
+            {
+              name: 'Change',
+              unnamed: true,
+              cell: (row) => (
+                <span className="row nowrap">
+                  <Button onClick={() => change({ delivery: row.envelope.action_id })}>Attempts</Button>
+                  <Button whyNot={whyNot(row)} onClick={() => setReplayed(row)}>
+                    Replay…
+                  </Button>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+      {deliveries.data?.next_cursor && (
+        <p className="muted">
+          These are the newest.{' '}
+          <Link href={`/actions?automation_id=${encodeURIComponent(automation)}`}>All deliveries</Link>
+        </p>
+      )}
+      {opened && <Attempts id={opened} onClose={() => change({ delivery: undefined }, { replace: true })} />}
+      {replayed && (
+        <Ask
+          title="Deliver it again?"
+          text={
+            replayable(replayed) === 'twice'
+              ? 'Nobody knows whether it arrived. It is sent under its old id, by which a receiver can tell.'
+              : 'It goes on the schedule again, under its old id and with all of its attempts again.'
+          }
+          label="Replay"
+          note="may"
+          hint="Reason, for the audit log."
+          send={(note) =>
+            post<{ action_ids: string[] }>('/api/v1/dead-letters/replay', {
+              action_ids: [replayed.envelope.action_id],
+              ...(replayable(replayed) === 'twice' && { allow_duplicates: true }),
+              ...(note && { note }),
+            })
+          }
+          onDone={({ action_ids }) => {
+            toast({ text: action_ids.length ? 'It is on the schedule again.' : 'Somebody replayed it before you.' })
+            for (const word of ['actions', 'dead-letters', 'dead-letter-summary'])
+              void queries.invalidateQueries({ queryKey: [word] })
+          }}
+          onClose={() => setReplayed(undefined)}
+        />
+      )}
+    </section>
+  )
+}
+
+function Attempts({ id, onClose }: { id: string; onClose: () => void }) {
+  const attempts = useQuery({
+    queryKey: ['history', id, 'attempts'],
+    queryFn: ({ signal }) => whole<Schemas['Attempt']>(`${to}/${encodeURIComponent(id)}/attempts`, {}, signal),
+  })
+  return (
+    <Sheet title="Attempts" onClose={onClose}>
+      <div className="stack">
+        {attempts.isPending && <Loading what="attempts" />}
+        {attempts.error && <ProblemNote error={attempts.error} onRetry={() => void attempts.refetch()} />}
+        {attempts.data?.items.length === 0 && <p className="muted">No attempt yet.</p>}
+        <ol className="stack">
+          {attempts.data?.items.map((one, at) => (
+            <li key={at} className="stack">
+              <p className="row">
+                <State state={one.status} /> <span>attempt {String(one.attempt)}</span>{' '}
+                <Time at={one.finished_at} as="clock" />
+                {one.code && <code>{shown(one.code)}</code>}
+              </p>
+              {one.message && (
+                <p>
+                  <Shown text={one.message} />
+                </p>
+              )}
+              {one.result !== undefined && <JsonText value={one.result} label={`Answer of attempt ${one.attempt}`} />}
+            </li>
+          ))}
+        </ol>
+        <p>
+          <Link href={`/actions/${encodeURIComponent(id)}`}>The whole action</Link>
+        </p>
+      </div>
+    </Sheet>
+  )
+}

@@ -1,0 +1,59 @@
+// A subscription as a form has it, and what is sent of one.
+import type { Schemas } from '../../lib/client'
+import { lines } from '../../lib/lines'
+
+export type Subscription = Schemas['Subscription']
+
+export interface Fields {
+  source: string
+  kinds: string
+  tool: string
+  min_risk: string
+  channel: string
+  link: string
+  rate_bucket: string
+  show_mail: boolean
+  enabled: boolean
+}
+
+// Stored is what is sent, without the signing secret.
+export type Stored = { source: string; [name: string]: string | string[] | boolean }
+
+export function fieldsOf(one: Partial<Subscription> | Stored | undefined): Fields {
+  const of = (one ?? {}) as Partial<Subscription>
+  return {
+    source: of.source ?? '',
+    kinds: (of.kinds ?? []).join('\n'),
+    tool: of.tool ?? '',
+    min_risk: of.min_risk ?? '',
+    channel: of.channel ?? '',
+    link: of.link ?? '',
+    rate_bucket: of.rate_bucket ?? '',
+    show_mail: of.show_mail ?? false,
+    enabled: of.enabled ?? true,
+  }
+}
+
+// stored returns what is sent: an empty text is left out, and the API then has its default.
+export function stored({ kinds, show_mail, enabled, source, ...texts }: Fields): Stored {
+  return {
+    source: source.trim(),
+    ...(lines(kinds).length > 0 && { kinds: lines(kinds) }),
+    ...Object.fromEntries(
+      Object.entries(texts).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()] as const] : [])),
+    ),
+    show_mail,
+    enabled,
+  }
+}
+
+// automationOf returns the automation under which a subscription's deliveries run.
+export const automationOf = (one: Pick<Subscription, 'subscription_id'>) =>
+  `countersign.subscription.${one.subscription_id}`
+
+type Delivery = Pick<Schemas['Action'], 'phase' | 'waiting' | 'envelope'>
+
+// replayable reports whether a delivery is a dead letter, and with 'twice' that it may have arrived already.
+export function replayable({ phase }: Delivery): 'once' | 'twice' | undefined {
+  return phase === 'failed' ? 'once' : phase === 'unknown' ? 'twice' : undefined
+}
