@@ -53,7 +53,7 @@ func PreviewQuietHours(c *request.Call, h limits.QuietHours) error {
 	if err != nil {
 		return err
 	}
-	if from.IsZero() {
+	if !c.Query.Has("from") {
 		from = time.Now()
 	}
 	if from.Year() < 1970 || from.Year() > 2999 {
