@@ -93,6 +93,7 @@ test('two people set the retention: both versions are shown, and theirs is taken
   await part.getByRole('button', { name: 'Save' }).click()
   await expect(part.getByLabel('Their change')).toContainText('900d')
   await expect(part.getByLabel('Yours, over theirs')).toContainText('800d')
+  await page.evaluate(`document.getElementById('main').scrollTo(0, 0)`)
   expect(await violations(page)).toEqual([])
   await part.getByRole('button', { name: 'Use theirs' }).click()
   await expect(part.getByLabel('Kept for')).toHaveValue('900d')
