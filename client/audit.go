@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/client/wire"
 )
 
@@ -22,6 +24,30 @@ const maxEntry = 16 << 20
 // checkpoint to continue after.
 func (c *Client) VerifyAudit(ctx context.Context, after int64, head string) (wire.AuditReport, error) {
 	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_checkpoint", number(int(after)), "head", head))
+}
+
+// AuditFilter selects events; its zero fields select all.
+type AuditFilter struct {
+	Kind string
+	// Actor and Subject match a part of the text, in any case.
+	Actor, Subject string
+	Action         uuid.UUID
+	Since, Until   time.Time
+	// Limit is the size of a page; zero means 50.
+	Limit int
+	// Cursor is the NextCursor of the page before.
+	Cursor string
+}
+
+// AuditLog lists events, newest first. A page may be short, or empty, and still
+// have a NextCursor.
+func (c *Client) AuditLog(ctx context.Context, f AuditFilter) (wire.Page[wire.AuditEvent], error) {
+	action := ""
+	if f.Action != uuid.Nil {
+		action = f.Action.String()
+	}
+	return read[wire.Page[wire.AuditEvent]](ctx, c, "/api/v1/audit/log", given("kind", f.Kind, "actor", f.Actor, "subject", f.Subject,
+		"action_id", action, "since", moment(f.Since), "until", moment(f.Until), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
 // NoteHead records that a head of the chain was noted for storage elsewhere. For

@@ -161,6 +161,12 @@ func (c *Client) Pauses(ctx context.Context, f PauseFilter) (wire.Page[wire.Paus
 	return read[wire.Page[wire.Pause]](ctx, c, pausesPath, given("active", flag(f.Active), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
+// ForecastPause counts the actions that a pause of a target would hold, and a kill
+// would end.
+func (c *Client) ForecastPause(ctx context.Context, of wire.Target) (wire.PauseForecast, error) {
+	return read[wire.PauseForecast](ctx, c, pausesPath+"/forecast", given("scope", string(of.Scope), "subject", of.Subject))
+}
+
 // Pause pauses or kills a target.
 func (c *Client) Pause(ctx context.Context, in wire.PauseInput) (wire.Pause, error) {
 	return post[wire.Pause](ctx, c, pausesPath, in)
@@ -227,4 +233,22 @@ func (c *Client) PutRetention(ctx context.Context, r wire.Retention) error {
 // Overview reads the state of the tenant.
 func (c *Client) Overview(ctx context.Context) (wire.Overview, error) {
 	return read[wire.Overview](ctx, c, "/api/v1/overview", nil)
+}
+
+// Workers lists the worker processes of the fleet.
+func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
+	page, err := read[wire.Page[wire.Worker]](ctx, c, "/api/v1/workers", nil)
+	return page.Items, err
+}
+
+// ActivityRange is a range of the backlog and the throughput over time. Its zero
+// fields are the last hour in steps of a minute.
+type ActivityRange struct {
+	Since, Until time.Time
+	Step         wire.ActivityStep
+}
+
+// Activity reads the backlog and the throughput of the tenant over time.
+func (c *Client) Activity(ctx context.Context, r ActivityRange) (wire.Activity, error) {
+	return read[wire.Activity](ctx, c, "/api/v1/activity", given("since", moment(r.Since), "until", moment(r.Until), "step", string(r.Step)))
 }

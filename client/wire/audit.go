@@ -1,10 +1,22 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 )
+
+// AuditEvent is an event of the log, with some of its items as the export writes
+// them.
+type AuditEvent struct {
+	Position   string          `json:"position"`
+	At         time.Time       `json:"at"`
+	Kind       string          `json:"kind"`
+	Actor      envelope.Actor  `json:"actor"`
+	Items      json.RawMessage `json:"items"`
+	ItemsTotal int64           `json:"items_total"`
+}
 
 // AuditReport is the result of a verification of the log of events.
 type AuditReport struct {

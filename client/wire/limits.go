@@ -208,6 +208,19 @@ type PauseInput struct {
 	Reason     string `json:"reason"`
 }
 
+// PauseForecast counts the actions of a target: a pause holds the pending and the
+// undecided ones, a kill ends them, and those in flight go on.
+type PauseForecast struct {
+	// Pending counts actions that wait and that no worker has, Undecided those
+	// that wait for people, and InFlight those that a worker has.
+	Pending   int64 `json:"pending"`
+	Undecided int64 `json:"undecided"`
+	InFlight  int64 `json:"in_flight"`
+	// AtLeast reports whether the numbers may be higher, because not all actions
+	// were read.
+	AtLeast bool `json:"at_least"`
+}
+
 // Pause is a target that is, or was, paused. While it is, nothing that it covers
 // is sent.
 type Pause struct {

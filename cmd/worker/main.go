@@ -85,7 +85,8 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 		Maildir: mail.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
-	fenced := fence.Config{Name: cfg.ID, Lease: cfg.Lease, Database: cfg.DatabaseID, File: cfg.StateFile, Log: log}
+	host, _ := os.Hostname() // empty on an error
+	fenced := fence.Config{Name: cfg.ID, Lease: cfg.Lease, Host: host, Version: telemetry.Version(), Concurrency: cfg.Concurrency, Database: cfg.DatabaseID, File: cfg.StateFile, Log: log}
 	if cfg.StateConfigMap != "" {
 		if fenced.Memory, err = configmap.InCluster(cfg.StateConfigMap); err != nil {
 			return err

@@ -52,6 +52,47 @@ WHERE e.tenant_id = @tenant_id
 ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
+-- name: EventLog :many
+-- The events before a position and after another one that match a filter, newest
+-- first, with the first items of each, or those about an action. A bounded number
+-- of events is read: the last of these is returned even if it does not match.
+WITH scanned AS MATERIALIZED (
+    SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items, row_number() OVER (ORDER BY e.txid DESC, e.event_id DESC) AS n
+    FROM events e
+    WHERE e.tenant_id = @tenant_id
+        AND (e.txid, e.event_id) < (@before_txid::xid8, @before_event::bigint)
+        AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
+        AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+    ORDER BY e.txid DESC, e.event_id DESC
+    LIMIT @scan::bigint
+), compared AS (
+    SELECT s.txid, s.event_id, s.n,
+        s.kind = coalesce(nullif(@kind::text, ''), s.kind)
+            AND strpos(lower(s.actor), lower(@actor::text)) > 0
+            AND s.at >= @from_at::timestamptz AND s.at < @until_at::timestamptz
+            AND (@action::text = '' OR s.items @> jsonb_build_array(jsonb_build_object('action_id', @action::text)))
+            AND (@subject::text = '' OR EXISTS (
+                SELECT 1 FROM jsonb_array_elements(s.items) AS i (item) WHERE strpos(lower(i.item ->> 'subject'), lower(@subject::text)) > 0
+            )) AS matches
+    FROM scanned s
+), found AS (
+    SELECT c.txid, c.event_id, c.matches
+    FROM compared c
+    WHERE c.matches OR c.n = @scan::bigint
+    ORDER BY c.n
+    LIMIT @most::bigint
+)
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor,
+    f.matches::boolean AS matches, jsonb_array_length(e.items)::bigint AS items_count,
+    (SELECT coalesce(jsonb_agg(i.item ORDER BY i.n), '[]') FROM (
+        SELECT p.item, p.n FROM jsonb_array_elements(e.items) WITH ORDINALITY AS p (item, n)
+        WHERE @action::text = '' OR p.item ->> 'action_id' = @action::text
+        ORDER BY p.n LIMIT @most_items::bigint
+    ) i)::jsonb AS items
+FROM found f
+JOIN events e ON e.tenant_id = @tenant_id AND e.txid = f.txid AND e.event_id = f.event_id
+ORDER BY e.txid DESC, e.event_id DESC;
+
 -- name: EventRange :many
 -- The next events of a range of positions, unverified, in order. An infinite
 -- time, which only tampering writes, is returned as the year 1.

@@ -6,6 +6,41 @@ SELECT count(1) FROM outbox o WHERE o.lease_until > now();
 -- Adds to the number of actions that a kill has ended.
 UPDATE pauses SET cancelled = cancelled + @more::integer WHERE pause_id = @pause_id;
 
+-- name: PauseForecast :one
+-- Counts the actions that a pause of a target would hold, and a kill would end:
+-- those that wait in the outbox or for people, and those that workers have. Read
+-- are the first @most rows of either table; cut reports whether there are more.
+WITH outbox_rows AS (
+    SELECT o.tenant_id, o.action_id, o.bucket_id, o.lease_until >= now() AS in_flight
+    FROM outbox o
+    WHERE o.tenant_id = @tenant_id
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT @most::bigint
+), undecided AS (
+    SELECT a.tenant_id, a.action_id, a.bucket_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.approval_state = 'required'
+    ORDER BY a.tenant_id, a.action_id
+    LIMIT @most::bigint
+), waiting_rows AS (
+    SELECT o.tenant_id, o.action_id, o.bucket_id, coalesce(o.in_flight, false) AS in_flight, false AS undecided FROM outbox_rows o
+    UNION ALL
+    SELECT u.tenant_id, u.action_id, u.bucket_id, false, true FROM undecided u
+), covered AS (
+    SELECT w.in_flight, w.undecided
+    FROM waiting_rows w
+    JOIN actions a ON a.tenant_id = w.tenant_id AND a.action_id = w.action_id
+    JOIN buckets b ON b.bucket_id = w.bucket_id
+    WHERE CASE WHEN @scope::text = 'automation' THEN automation_covers(@subject::text, a.tenant_id, a.automation_id, a.external_id)
+        ELSE pause_covers(@scope::text, @subject::text, a.employee_id, a.source_id, a.tool_name, b.name) END
+)
+SELECT
+    (count(1) FILTER (WHERE NOT c.in_flight AND NOT c.undecided))::bigint AS pending,
+    (count(1) FILTER (WHERE c.undecided))::bigint AS undecided,
+    (count(1) FILTER (WHERE c.in_flight))::bigint AS in_flight,
+    ((SELECT count(1) FROM outbox_rows) >= @most::bigint OR (SELECT count(1) FROM undecided) >= @most::bigint)::boolean AS cut
+FROM covered c;
+
 -- name: PauseLift :execrows
 -- Ends an active pause. tenant_id is NULL for the pause of everything.
 UPDATE pauses p

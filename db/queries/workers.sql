@@ -8,13 +8,24 @@ WITH deleted AS (
 )
 DELETE FROM worker_commits c USING deleted d WHERE c.worker = d.worker;
 
+-- name: WorkerList :many
+-- The processes that run: those that have not ended, and were seen within their
+-- lease.
+SELECT w.worker, w.name, w.host, w.version, w.started_at, w.seen_at, w.concurrency, w.in_flight, w.draining, w.refuses
+FROM workers w
+WHERE NOT w.ended AND w.seen_at BETWEEN now() - w.lease AND now() + w.lease
+ORDER BY w.name, w.worker
+LIMIT @most::bigint;
+
 -- name: WorkerPut :exec
 -- Records a process, and the epoch that it has checked: what it reported was of before.
-INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended)
-VALUES (@worker, @name, @epoch, @remembers, @state_file, make_interval(secs => @lease_seconds::float8), @refuses, @ended)
+INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended, host, version, concurrency, in_flight, draining)
+VALUES (@worker, @name, @epoch, @remembers, @state_file, make_interval(secs => @lease_seconds::float8), @refuses, @ended, @host, @version,
+    @concurrency, @in_flight, @draining)
 ON CONFLICT ON CONSTRAINT workers_pkey
 DO UPDATE SET epoch = excluded.epoch, remembers = excluded.remembers, state_file = excluded.state_file, refuses = excluded.refuses,
-    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now();
+    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now(),
+    host = excluded.host, version = excluded.version, concurrency = excluded.concurrency, in_flight = excluded.in_flight, draining = excluded.draining;
 
 -- name: WorkerPutNoted :exec
 -- Records a process that a memory outside shows, and whose commits are missing: it counts

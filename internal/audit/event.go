@@ -150,6 +150,18 @@ func ParsePosition(text string) (Position, error) {
 // Span is a range of time: from From until before Until. A zero bound is open.
 type Span struct{ From, Until time.Time }
 
+// Filter selects events; its zero fields select all.
+type Filter struct {
+	Span
+	Kind Kind
+	// Actor and Subject match a part of the text, in any case.
+	Actor, Subject string
+	Action         envelope.ActionID
+	// Before is the position from which to go back; the zero Position is the end.
+	Before Position
+	Most   int
+}
+
 // Entry is an exported event.
 type Entry struct {
 	Position Position

@@ -133,7 +133,7 @@ const ExportRows = readRows
 // when a checkpoint covers it.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) ([]Entry, error) {
 	if span.Until.IsZero() {
-		span.Until = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+		span.Until = endOfTime()
 	}
 	after, until, err := bounds(ctx, tx, tenant, span, after)
 	if err != nil {
@@ -169,6 +169,9 @@ func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	}
 	return after, Position{last.UntilTxid, last.UntilEvent}, err
 }
+
+// endOfTime is later than every event.
+func endOfTime() time.Time { return time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC) }
 
 // readRows is the number of events in memory at a time. An event may have a
 // thousand items.

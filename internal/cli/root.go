@@ -62,7 +62,7 @@ func root(a *command.App) *cobra.Command {
 		}},
 		{"decide", "Decide, and handle failures:", []*cobra.Command{
 			approvals.Inbox(a), approvals.Acknowledge(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a), approvals.Respond(a),
-			deadletters.Command(a), top.Command(a), executions.Command(a), actions.Proposals(a), audit.Command(a),
+			deadletters.Command(a), top.Command(a), top.Workers(a), top.Activity(a), executions.Command(a), actions.Proposals(a), audit.Command(a),
 		}},
 		{"limit", "Limit and stop actions:", []*cobra.Command{
 			limits.Pause(a), limits.Resume(a), limits.Kill(a), limits.Buckets(a), limits.QuietHours(a),

@@ -53,7 +53,7 @@ func internal() []string {
 		"breakers_state_check", "bucket_claims_pkey", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",
 		"decisions_mode_check", "decisions_pkey", "do_not_contact_pkey", "dry_runs_effect_check", "dry_runs_mode_check",
 		"fence_one_check", "fence_pkey", "fence_reason_check", "fence_state_check", "lost_calls_pkey", "lost_calls_tenant_id_fkey",
-		"worker_commits_pkey", "workers_pkey",
+		"worker_commits_pkey", "workers_pkey", "fleet_samples_pkey", "backlog_samples_pkey", "backlog_samples_tenant_id_fkey",
 		"dry_runs_pkey", "dry_runs_risk_check", "employees_pkey", "events_pkey", "grants_pkey", "notes_key_key", "notes_pkey",
 		"outbox_status_check", "pauses_pkey", "policy_modes_pkey", "policy_rules_pkey", "preferences_enabled_check",
 		"preferences_pkey", "quiet_hours_pkey", "replay_schedules_pkey", "retention_checks_pkey", "retention_pkey", "reviews_pkey",
@@ -143,7 +143,7 @@ func TestConstraintsAreNamedByUs(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
-	h.tables = append(h.tables, "fence", "worker_commits", "workers") // of no tenant
+	h.tables = append(h.tables, "fence", "fleet_samples", "worker_commits", "workers") // of no tenant
 	for _, name := range constraints(t) {
 		if !slices.ContainsFunc(h.tables, func(table string) bool { return strings.HasPrefix(name, table+"_") }) {
 			t.Errorf("constraint %s does not begin with the name of its table", name)

@@ -86,6 +86,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 			tool_digest, approval_state, bucket_id, max_attempts) VALUES ($1, $1, '', 's', 't', '{}', 'low', 'once', $1, 1, '', 'auto', 1, 1)`,
 		`INSERT INTO action_words (tenant_id, action_id, part, words, people) VALUES ($1, $1, 1, '', '')`,
 		`INSERT INTO known_addresses (tenant_id, key, name, action_id) VALUES ($1, 'k', 'n', $1)`,
+		`INSERT INTO backlog_samples (tenant_id, at, due, scheduled, in_flight, approvals, oldest_due) VALUES ($1, now(), 1, 0, 0, 0, 0)`,
 		`INSERT INTO approvals (tenant_id, action_id, needed) VALUES ($1, $1, 1)`,
 		`INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $1, 1, $1, $1, 'n', 'grant')`,
 		`INSERT INTO reviews (tenant_id, key) VALUES ($1, '*')`,

@@ -142,7 +142,7 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool,
 	cfg.fill()
 	guard := cfg.Guard
 	if guard == nil {
-		guard = fence.New(db, fence.Config{Name: cfg.ID, Lease: cfg.Lease, Log: cfg.Log})
+		guard = fence.New(db, fence.Config{Name: cfg.ID, Lease: cfg.Lease, Concurrency: cfg.Concurrency, Log: cfg.Log})
 	}
 	return &Pipeline{
 		guard: guard, claims: guard.Loop(),
@@ -183,6 +183,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	if _, err := p.guard.Check(ctx); err != nil && ctx.Err() == nil {
 		p.cfg.Log.WarnContext(ctx, "commits were not compared with the database", slog.Any("error", err))
 	}
+	p.guard.Watch(p.inFlight.len)
 	guard.Go(func() { p.guard.Run(guarded, p.Poll) })
 	publisher.Go(p.breakerLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
@@ -190,6 +191,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	claimer := claimer{Pipeline: p, spareLook: spareLookMin}
 	claimer.run(ctx)
 	p.stopping.Store(true)
+	p.guard.Drain()
 
 	ended := make(chan struct{})
 	go func() { // owned by Run, which waits for it right below

@@ -64,6 +64,13 @@ func newInFlight() *inFlight {
 	return &inFlight{held: make(map[outbox.Lease]holding), tenants: make(map[envelope.TenantID]*load)}
 }
 
+// len returns the number of actions in flight.
+func (f *inFlight) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.held)
+}
+
 func (f *inFlight) add(items []outbox.Item, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,6 +19,8 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   go_inbox: { keys: 'g i', sees: at('/inbox$') },
   go_actions: { keys: 'g t', sees: at('/actions') },
   go_workflows: { keys: 'g w', sees: at('/workflows') },
+  go_audit: { keys: 'g a', sees: at('/audit') },
+  go_fleet: { keys: 'g f', sees: at('/fleet') },
   go_dead_letters: { keys: 'g d', sees: at('/dead-letters') },
   go_policy: { keys: 'g p', sees: at('/policy') },
   go_people: { keys: 'g u', sees: at('/people') },

@@ -10,6 +10,8 @@ export interface Program {
   tokens: string
   // restart ends the program, runs between, and starts the program again at the same address, with the same data.
   restart: (between?: () => Promise<void>) => Promise<void>
+  // database returns the address of the database, as its owner.
+  database: () => string
   // recover runs `countersign recover` on the database.
   recover: (...args: string[]) => void
   stop: () => Promise<void>
@@ -46,6 +48,14 @@ export async function start(): Promise<Program> {
   // PostgreSQL runs as another user where the tests run as root, and has to enter the folder.
   chmodSync(folder, 0o711)
   let { child, url } = await run(folder, '127.0.0.1:0')
+  const database = () => {
+    const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) =>
+      name.endsWith('postmaster.pid'),
+    )
+    // The lines are the process, the folder, the start, the port and the folder of the socket.
+    const [, , , port, socket] = readFileSync(join(folder, found!), 'utf8').split('\n')
+    return `postgres:///countersign?user=postgres&port=${port}&host=${encodeURIComponent(socket!)}`
+  }
   return {
     url,
     tokens: readFileSync(join(folder, 'tokens.json'), 'utf8'),
@@ -54,14 +64,11 @@ export async function start(): Promise<Program> {
       await between?.()
       ;({ child } = await run(folder, new URL(url).host))
     },
+    database,
     recover: (...args) => {
-      const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) =>
-        name.endsWith('postmaster.pid'),
-      )
-      // The lines are the process, the folder, the start, the port and the folder of the socket.
-      const [, , , port, socket] = readFileSync(join(folder, found!), 'utf8').split('\n')
-      const DATABASE_URL = `postgres:///countersign?user=postgres&port=${port}&host=${encodeURIComponent(socket!)}`
-      execFileSync('../bin/countersign', ['recover', '--by', 'Ana', ...args], { env: { ...process.env, DATABASE_URL } })
+      execFileSync('../bin/countersign', ['recover', '--by', 'Ana', ...args], {
+        env: { ...process.env, DATABASE_URL: database() },
+      })
     },
     stop: async () => {
       await end(child)

@@ -43,6 +43,8 @@ test('pictures of every view', async ({ page }) => {
     limits: '/limits',
     people: '/people/sessions',
     subscriptions: '/subscriptions',
+    fleet: '/fleet',
+    audit: '/audit',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

@@ -7,6 +7,7 @@ export default async function start() {
   const program = await run()
   process.env.E2E_URL = program.url
   process.env.E2E_TOKENS = program.tokens
+  process.env.E2E_DATABASE = program.database()
   // The tests propose more than one agent may that nobody answers.
   await api('owner', 'PUT', '/api/v1/settings', {
     ...(await api('owner', 'GET', '/api/v1/settings')),

@@ -29,6 +29,10 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the limits as a file': '/limits/file',
   'people and tokens': '/people',
   'the subscriptions': '/subscriptions',
+  'the fleet': '/fleet',
+  'the fleet, and a kill': '/fleet?stop=kill',
+  'the audit log': '/audit',
+  'the verification': '/audit?tab=verify',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })
@@ -106,7 +110,16 @@ test('text that means harm is written out and does nothing @check', async ({ pag
 
 test('the focus is somewhere visible after every navigation and dialog', async ({ page }) => {
   await login(page)
-  const places = { t: '/actions', w: '/workflows', d: '/dead-letters', p: '/policy', s: '/settings', i: '/inbox' }
+  const places = {
+    t: '/actions',
+    w: '/workflows',
+    d: '/dead-letters',
+    p: '/policy',
+    f: '/fleet',
+    a: '/audit',
+    s: '/settings',
+    i: '/inbox',
+  }
   for (const [letter, path] of Object.entries(places)) {
     await page.keyboard.press('g')
     await page.keyboard.press(letter)

@@ -612,6 +612,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events, newest first
+         * @description A page of the events that match all filters. A request reads at most 5,000 events: a page may be short, or
+         *     empty, and still have a `next_cursor`. Of an event with many items the first 20 are shown, or those about `action_id`.
+         */
+        get: operations["listAuditLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit/events": {
         parameters: {
             query?: never;
@@ -1467,6 +1488,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pauses/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count what a pause holds
+         * @description Counts the actions of a target: a pause holds those that are pending or undecided, a kill ends them, and those in flight
+         *     go on. Beyond 10,000 actions of the tenant the numbers are a lower bound (`at_least`).
+         */
+        get: operations["forecastPause"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pauses/{id}": {
         parameters: {
             query?: never;
@@ -1880,6 +1922,48 @@ export interface paths {
          *     waits are estimates, and `estimated` says so. Lengths of time are in seconds.
          */
         get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the workers
+         * @description The worker processes of the fleet, which work for all tenants. One that ended without a drain is listed until its lease
+         *     is over; each is seen about every third of its lease.
+         */
+        get: operations["listWorkers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the backlog and the throughput over time
+         * @description Samples of each minute, kept for 14 days, in steps. The times are those of the database. A step in which no
+         *     worker ran is left out. A range has at most 1,500 steps.
+         */
+        get: operations["getActivity"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4011,6 +4095,17 @@ export interface components {
             /** Format: date-time */
             noted_at: string;
         };
+        AuditEvent: {
+            position: string;
+            /** Format: date-time */
+            at: string;
+            kind: string;
+            actor: components["schemas"]["Actor"];
+            /** @description As in the export. */
+            items: Record<string, unknown>[];
+            /** @description The number of items of the event. */
+            items_total: number;
+        };
         AuditReport: {
             /** @description The findings, in the order of the chain, at most 1000. Empty if the record verifies. */
             findings: {
@@ -4807,6 +4902,16 @@ export interface components {
         };
         /** @enum {string} */
         SettablePauseScope: "tenant" | "employee" | "source" | "bucket" | "tool" | "automation";
+        PauseForecast: {
+            /** @description Actions that wait and that no worker has. */
+            pending: number;
+            /** @description Actions that wait for people. */
+            undecided: number;
+            /** @description Actions that a worker has. Calls that were started end. */
+            in_flight: number;
+            /** @description Not all actions were read, and the numbers may be higher. */
+            at_least: boolean;
+        };
         Pause: {
             pause_id: components["schemas"]["UUID"];
             /** @enum {string} */
@@ -5458,6 +5563,57 @@ export interface components {
                     last_five_minutes: number;
                 }[];
             };
+        };
+        Worker: {
+            worker_id: components["schemas"]["UUID"];
+            /** @description The name in the execution log. */
+            name: string;
+            host: string;
+            version: string;
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            seen_at: string;
+            /** @description The most calls at a time; 0 for a worker of an earlier version. */
+            concurrency: number;
+            /** @description The actions that it had when it was seen. */
+            in_flight: number;
+            /** @description It stops; it claims nothing, and its calls end. */
+            draining: boolean;
+            /** @description Why it claims nothing, such as another database; empty if it claims. */
+            refuses: string;
+        };
+        /** @enum {string} */
+        ActivityStep: "1m" | "5m" | "15m" | "1h";
+        Activity: {
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            step: components["schemas"]["ActivityStep"];
+            items: {
+                /**
+                 * Format: date-time
+                 * @description The begin of the step.
+                 */
+                at: string;
+                /** @description The fewest workers of the fleet in the step. */
+                workers: number;
+                /** @description The highest of the step; as in the overview, like those that follow. */
+                due: number;
+                scheduled: number;
+                in_flight: number;
+                /** @description Actions that wait for people, counted up to 5,000. */
+                undecided: number;
+                oldest_due_seconds: number;
+                /** @description Whether the numbers of the backlog are estimates. */
+                estimated: boolean;
+                /** @description The actions that ended since the sample before, by status. */
+                ended: {
+                    status: string;
+                    actions: number;
+                }[];
+            }[];
         };
         Health: {
             /** @constant */
@@ -9210,6 +9366,47 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    listAuditLog: {
+        parameters: {
+            query?: {
+                kind?: string;
+                /** @description A part of the actor, in any case. */
+                actor?: string;
+                /** @description A part of the subject of an item, in any case. */
+                subject?: string;
+                action_id?: components["schemas"]["UUID"];
+                since?: string;
+                /** @description Events before this. */
+                until?: string;
+                limit?: components["parameters"]["limit"];
+                /** @description Go on before this position. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["AuditEvent"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     exportAudit: {
         parameters: {
             query?: {
@@ -11284,6 +11481,42 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    forecastPause: {
+        parameters: {
+            query: {
+                scope: components["schemas"]["SettablePauseScope"];
+                subject?: components["schemas"]["LimitSubject"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The numbers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "pending": 300,
+                     *       "undecided": 12,
+                     *       "in_flight": 4,
+                     *       "at_least": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PauseForecast"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     resume: {
         parameters: {
             query?: {
@@ -12655,6 +12888,65 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Overview"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listWorkers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Up to 1,000, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["Worker"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getActivity: {
+        parameters: {
+            query?: {
+                /** @description The begin of the first step, rounded down to a multiple of the step; by default an hour before `until`. */
+                since?: string;
+                /** @description The end of the range; by default now. */
+                until?: string;
+                /** @description The length of a step; 1m by default. */
+                step?: components["schemas"]["ActivityStep"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps, the oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Activity"];
                 };
             };
             400: components["responses"]["Invalid"];

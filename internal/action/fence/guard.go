@@ -22,6 +22,9 @@ type Config struct {
 	Lease time.Duration
 	// Database is the database that the worker is for; zero for any.
 	Database uuid.UUID
+	// Host, Version and Concurrency describe the worker.
+	Host, Version string
+	Concurrency   int
 	// File is the state file: a memory outside the database; empty for none.
 	File string
 	// Memory is such a memory that all workers share; nil for none.
@@ -53,6 +56,9 @@ type Guard struct {
 	asks atomic.Pointer[period]
 	lost atomic.Bool
 	wake chan struct{}
+	// load returns the load of the process; nil for none. draining is set when the process stops.
+	load     func() int
+	draining atomic.Bool
 
 	// The rest belongs to the goroutine that checks.
 	database, earlier uuid.UUID
@@ -60,6 +66,8 @@ type Guard struct {
 	// written the content of the state file.
 	seen  time.Time
 	shown string
+	// drains reports whether it is recorded that the process stops.
+	drains bool
 	// told is the database to which the process reported its calls, and done the one to
 	// which it did when none of them ran any more. lacks reports whether commits of the
 	// process were missing in it.
@@ -104,6 +112,16 @@ func (g *Guard) Asks(proposed time.Time) bool {
 
 // Lost reports whether there are lost calls whose actions the database does not have.
 func (g *Guard) Lost() bool { return g.lost.Load() }
+
+// Watch has Run record the number of actions that the process has. It is called
+// before Run.
+func (g *Guard) Watch(load func() int) { g.load = load }
+
+// Drain has Run record soon that the process stops. It does not block.
+func (g *Guard) Drain() {
+	g.draining.Store(true)
+	g.Recheck()
+}
 
 // Recheck has Run compare soon, because the database did not answer. It does not
 // block.
@@ -165,7 +183,7 @@ func (g *Guard) Check(ctx context.Context) (State, error) {
 		remembered = g.remember()
 	}
 	v := decide(remembered, r.Status, r.there, g.cfg.Database)
-	due := r.now.Sub(g.seen) > g.cfg.Lease/3
+	due := r.now.Sub(g.seen) > g.cfg.Lease/3 || r.now.Before(g.seen) || g.draining.Load() != g.drains
 	if due || v.step != wait && (v.step != pass || g.epoch.Load() != r.Epoch) {
 		if r, v, err = g.change(ctx, remembered); err != nil {
 			return "", err

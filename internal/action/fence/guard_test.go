@@ -2,15 +2,19 @@ package fence_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/fence"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -341,5 +345,58 @@ func TestADeploymentNamesItsDatabase(t *testing.T) {
 	var refuses string
 	if err := f.db.QueryRow(t.Context(), "SELECT refuses FROM workers WHERE refuses <> ''").Scan(&refuses); err != nil || !strings.Contains(refuses, "COUNTERSIGN_DATABASE_ID") {
 		t.Errorf("it refuses for %q, %v", refuses, err)
+	}
+}
+
+// workers returns the names, the loads and the states of the listed processes.
+func (f *fixture) workers() []string {
+	f.t.Helper()
+	all, err := postgres.InTxReturning(f.t.Context(), f.db, postgres.API(envelope.TenantID(uuid.New())), func(tx pgx.Tx) ([]wire.Worker, error) {
+		return fence.Workers(f.t.Context(), tx)
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	names := []string{}
+	for _, w := range all {
+		names = append(names, fmt.Sprintf("%s %s %d/%d %t", w.Host, w.Version, w.InFlight, w.Concurrency, w.Draining))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestWorkersAreListedWhileTheyRun(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	f := newFixture(t, db, fence.Config{Host: "a", Version: "v1", Concurrency: 7})
+	other := newFixture(t, db, fence.Config{Host: "b", Version: "v2", Concurrency: 5})
+	load := 3
+	f.guard.Watch(func() int { return load })
+	lists := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.workers()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	f.is(fence.StateOpen)
+	other.is(fence.StateOpen)
+	lists("both run", "a v1 3/7 false", "b v2 0/5 false")
+
+	f.exec("UPDATE workers SET seen_at = now() - 1.1 * lease WHERE host = 'b'")
+	lists("one was killed, and its lease is over", "a v1 3/7 false")
+	f.exec("UPDATE workers SET seen_at = now() + interval '1 hour' WHERE host = 'b'")
+	lists("one was killed before the clock was set back", "a v1 3/7 false")
+
+	load = 1
+	f.is(fence.StateOpen)
+	lists("a load is not recorded at each check", "a v1 3/7 false")
+	f.guard.Drain()
+	f.is(fence.StateOpen)
+	lists("the end is recorded at once", "a v1 1/7 true")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.guard.Run(ctx, func() {})
+	if got := f.workers(); len(got) > 0 {
+		t.Errorf("after the end: %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -91,9 +92,33 @@ func record(ctx context.Context, tx pgx.Tx, actor envelope.Actor, database uuid.
 
 // put records a process.
 func (g *Guard) put(ctx context.Context, tx pgx.Tx, epoch int64, remembers, ended bool, refuses string) error {
-	return dbsqlc.New().WorkerPut(ctx, tx, &dbsqlc.WorkerPutParams{
+	load := 0
+	if g.load != nil {
+		load = g.load()
+	}
+	drains := g.draining.Load()
+	err := dbsqlc.New().WorkerPut(ctx, tx, &dbsqlc.WorkerPutParams{
 		Worker: g.worker, Name: g.cfg.Name, Epoch: epoch, Remembers: remembers, StateFile: g.cfg.File != "" || g.cfg.Memory != nil,
 		LeaseSeconds: g.cfg.Lease.Seconds(), Refuses: refuses, Ended: ended,
+		Host: g.cfg.Host, Version: g.cfg.Version, Concurrency: int32(g.cfg.Concurrency), InFlight: int32(load), Draining: drains,
+	})
+	if err == nil {
+		g.drains = drains
+	}
+	return err
+}
+
+// mostWorkers bounds the list of workers.
+const mostWorkers = 1000
+
+// Workers returns the processes that run, by name.
+func Workers(ctx context.Context, tx pgx.Tx) ([]wire.Worker, error) {
+	rows, err := dbsqlc.New().WorkerList(ctx, tx, mostWorkers)
+	return postgres.Map(rows, err, func(r dbsqlc.WorkerListRow) wire.Worker {
+		return wire.Worker{
+			ID: r.Worker, Name: r.Name, Host: r.Host, Version: r.Version, Started: r.StartedAt.UTC(), Seen: r.SeenAt.UTC(),
+			Concurrency: int(r.Concurrency), InFlight: int(r.InFlight), Draining: r.Draining, Refuses: r.Refuses,
+		}
 	})
 }
 

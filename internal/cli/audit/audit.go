@@ -5,8 +5,11 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -21,7 +24,54 @@ import (
 
 // Command returns the command audit.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("audit", auditVerify(a), auditExport(a), auditHead(a), auditKeygen(a))
+	return command.NewGroup("audit", auditLog(a), auditVerify(a), auditExport(a), auditHead(a), auditKeygen(a))
+}
+
+func auditLog(a *command.App) *cobra.Command {
+	var f client.AuditFilter
+	cmd := command.New(a, "log", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return command.View[wire.AuditEvent]{
+			Empty: "No matching events.", Head: []string{"AT", "KIND", "BY", "ABOUT"}, Whole: true,
+			Row: func(e wire.AuditEvent) []string {
+				return []string{command.Local(&e.At), e.Kind, e.Actor.Brief(), about(e)}
+			},
+		}.ShowPage(a)(c.AuditLog(ctx, f))
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&f.Kind, "kind", "", "filter by `kind`, such as configured")
+	flags.StringVar(&f.Actor, "actor", "", "filter by a `part` of the actor")
+	flags.StringVar(&f.Subject, "subject", "", "filter by a `part` of the subject")
+	command.Flag(cmd, "action", "id", "filter by action", func(text string) (err error) {
+		f.Action, err = uuid.Parse(text)
+		return err
+	})
+	command.RangeFlags(cmd, &f.Since, &f.Until, "events")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	return cmd
+}
+
+// about returns the first item of an event in words, and the number of others.
+func about(e wire.AuditEvent) string {
+	var items []struct {
+		Action  string `json:"action_id"`
+		Status  string `json:"status"`
+		Subject string `json:"subject"`
+		Note    string `json:"note"`
+	}
+	if json.Unmarshal(e.Items, &items) != nil || len(items) == 0 {
+		return ""
+	}
+	text := items[0].Subject
+	if text == "" {
+		text = strings.TrimSpace(items[0].Action + " " + items[0].Status)
+	}
+	if items[0].Note != "" {
+		text += ": " + items[0].Note
+	}
+	if e.ItemsTotal > 1 {
+		text += fmt.Sprintf(" (and %d more)", e.ItemsTotal-1)
+	}
+	return text
 }
 
 func auditExport(a *command.App) *cobra.Command {

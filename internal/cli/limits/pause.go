@@ -19,7 +19,7 @@ import (
 
 // targetFlags select a target to pause, kill or resume.
 type targetFlags struct {
-	everything, tenant, travelling             bool
+	everything, tenant, travelling, dryRun     bool
 	employee, source, bucket, tool, automation string
 	reason, by                                 string
 }
@@ -65,6 +65,7 @@ func Pause(a *command.App) *cobra.Command {
 		return runPause(ctx, a, f, false)
 	})
 	f.add(cmd, "reason, for people who find it paused (required)")
+	dryRunFlag(cmd, &f)
 	cmd.Flags().BoolVar(&f.travelling, "travelling", false, "with --automation: hold only what no person approved, and keep triage at level L2")
 	cmd.AddCommand(pauseList(a))
 	return cmd
@@ -77,13 +78,21 @@ func Kill(a *command.App) *cobra.Command {
 		return runPause(ctx, a, f, true)
 	})
 	f.add(cmd, "reason, for people who find it killed (required)")
+	dryRunFlag(cmd, &f)
 	return cmd
+}
+
+func dryRunFlag(cmd *cobra.Command, f *targetFlags) {
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "count the actions of the target, and change nothing")
 }
 
 func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) error {
 	of, err := f.target()
 	if err != nil {
 		return err
+	}
+	if f.dryRun {
+		return forecast(ctx, a, of)
 	}
 	if f.reason == "" {
 		return command.Misuse("--reason is required, for people who find it stopped")
@@ -108,6 +117,29 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 		return a.WriteJSON(p)
 	}
 	return showStop(a, of, p, kill, inFlight)
+}
+
+// forecast shows what a pause or a kill of a target would hold or end.
+func forecast(ctx context.Context, a *command.App, of wire.Target) error {
+	if of.Scope == pause.Everything {
+		return command.Misuse("--dry-run counts the actions of one tenant; --everything is of all")
+	}
+	c, err := a.Client()
+	if err != nil {
+		return err
+	}
+	got, err := c.ForecastPause(ctx, of)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.WriteJSON(got)
+	}
+	least := ""
+	if got.AtLeast {
+		least = "at least "
+	}
+	return a.Print("%s: %s%d pending, of these %d undecided; %s%d in flight go on\n", command.Line(targetText(of)), least, got.Pending+got.Undecided, got.Undecided, least, got.InFlight)
 }
 
 // showStop shows a pause, and when it is effective.

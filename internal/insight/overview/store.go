@@ -2,6 +2,7 @@ package overview
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -167,3 +168,58 @@ func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (w
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// sample is a begun sample: its minute and the transactions whose events it counts.
+type sample = dbsqlc.SampleBeginRow
+
+// beginSample begins the sample of this minute, unless another process did.
+func beginSample(ctx context.Context, tx pgx.Tx) (s sample, begun bool, err error) {
+	s, err = dbsqlc.New().SampleBegin(ctx, tx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, false, nil
+	}
+	return s, err == nil, err
+}
+
+func storeSample(ctx context.Context, tx pgx.Tx, s sample, backlogs []backlogOf, estimated bool) error {
+	p := &dbsqlc.SampleInsertParams{At: s.At, Since: s.Since, Horizon: s.Horizon, Most: mostApprovals, MostEvents: mostSampled}
+	for _, b := range backlogs {
+		p.Tenants, p.Due, p.Scheduled = append(p.Tenants, b.tenant), append(p.Due, b.Due), append(p.Scheduled, b.Scheduled)
+		p.InFlight, p.OldestDue = append(p.InFlight, b.InFlight), append(p.OldestDue, b.OldestDue.Seconds())
+	}
+	err := dbsqlc.New().SampleInsert(ctx, tx, p)
+	if err == nil && estimated {
+		err = dbsqlc.New().SampleEstimated(ctx, tx, s.At)
+	}
+	return err
+}
+
+func pruneSamples(ctx context.Context, tx pgx.Tx, days int32) error {
+	_, err := dbsqlc.New().SamplePrune(ctx, tx, days)
+	return err
+}
+
+// readSamples reads the steps of an activity.
+func readSamples(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a wire.Activity) ([]wire.ActivityPoint, error) {
+	rows, err := dbsqlc.New().SampleList(ctx, tx, &dbsqlc.SampleListParams{
+		TenantID: tenant, StepSeconds: a.Step.Duration().Seconds(), FromAt: a.Since, UntilAt: a.Until,
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.SampleListRow) wire.ActivityPoint {
+		return wire.ActivityPoint{
+			At: r.At.UTC(), Workers: r.Workers, Due: r.Due, Scheduled: r.Scheduled, InFlight: r.InFlight, Undecided: r.Approvals,
+			OldestDue: r.OldestDue, Estimated: r.Estimated,
+		}
+	})
+}
+
+// readEnded reads the actions that ended in the steps of an activity.
+func readEnded(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a wire.Activity) (map[time.Time][]wire.ActivityEnded, error) {
+	rows, err := dbsqlc.New().SampleListEnded(ctx, tx, &dbsqlc.SampleListEndedParams{
+		TenantID: tenant, StepSeconds: a.Step.Duration().Seconds(), FromAt: a.Since, UntilAt: a.Until,
+	})
+	ended := make(map[time.Time][]wire.ActivityEnded)
+	for _, r := range rows {
+		ended[r.At.UTC()] = append(ended[r.At.UTC()], wire.ActivityEnded{Status: r.Status, Actions: r.Actions})
+	}
+	return ended, err
+}

@@ -286,6 +286,120 @@ func (q *Queries) EventList(ctx context.Context, db DBTX, arg *EventListParams) 
 	return items, nil
 }
 
+const eventLog = `-- name: EventLog :many
+WITH scanned AS MATERIALIZED (
+    SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items, row_number() OVER (ORDER BY e.txid DESC, e.event_id DESC) AS n
+    FROM events e
+    WHERE e.tenant_id = $3
+        AND (e.txid, e.event_id) < ($4::xid8, $5::bigint)
+        AND (e.txid, e.event_id) > ($6::xid8, $7::bigint)
+        AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
+    ORDER BY e.txid DESC, e.event_id DESC
+    LIMIT $8::bigint
+), compared AS (
+    SELECT s.txid, s.event_id, s.n,
+        s.kind = coalesce(nullif($9::text, ''), s.kind)
+            AND strpos(lower(s.actor), lower($10::text)) > 0
+            AND s.at >= $11::timestamptz AND s.at < $12::timestamptz
+            AND ($1::text = '' OR s.items @> jsonb_build_array(jsonb_build_object('action_id', $1::text)))
+            AND ($13::text = '' OR EXISTS (
+                SELECT 1 FROM jsonb_array_elements(s.items) AS i (item) WHERE strpos(lower(i.item ->> 'subject'), lower($13::text)) > 0
+            )) AS matches
+    FROM scanned s
+), found AS (
+    SELECT c.txid, c.event_id, c.matches
+    FROM compared c
+    WHERE c.matches OR c.n = $8::bigint
+    ORDER BY c.n
+    LIMIT $14::bigint
+)
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor,
+    f.matches::boolean AS matches, jsonb_array_length(e.items)::bigint AS items_count,
+    (SELECT coalesce(jsonb_agg(i.item ORDER BY i.n), '[]') FROM (
+        SELECT p.item, p.n FROM jsonb_array_elements(e.items) WITH ORDINALITY AS p (item, n)
+        WHERE $1::text = '' OR p.item ->> 'action_id' = $1::text
+        ORDER BY p.n LIMIT $2::bigint
+    ) i)::jsonb AS items
+FROM found f
+JOIN events e ON e.tenant_id = $3 AND e.txid = f.txid AND e.event_id = f.event_id
+ORDER BY e.txid DESC, e.event_id DESC
+`
+
+type EventLogParams struct {
+	Action      string
+	MostItems   int64
+	TenantID    envelope.TenantID
+	BeforeTxid  uint64
+	BeforeEvent int64
+	AfterTxid   uint64
+	AfterEvent  int64
+	Scan        int64
+	Kind        string
+	Actor       string
+	FromAt      time.Time
+	UntilAt     time.Time
+	Subject     string
+	Most        int64
+}
+
+type EventLogRow struct {
+	EventID    int64
+	Txid       uint64
+	At         time.Time
+	Kind       string
+	Actor      string
+	Matches    bool
+	ItemsCount int64
+	Items      []byte
+}
+
+// The events before a position and after another one that match a filter, newest
+// first, with the first items of each, or those about an action. A bounded number
+// of events is read: the last of these is returned even if it does not match.
+func (q *Queries) EventLog(ctx context.Context, db DBTX, arg *EventLogParams) ([]EventLogRow, error) {
+	rows, err := db.Query(ctx, eventLog,
+		arg.Action,
+		arg.MostItems,
+		arg.TenantID,
+		arg.BeforeTxid,
+		arg.BeforeEvent,
+		arg.AfterTxid,
+		arg.AfterEvent,
+		arg.Scan,
+		arg.Kind,
+		arg.Actor,
+		arg.FromAt,
+		arg.UntilAt,
+		arg.Subject,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventLogRow{}
+	for rows.Next() {
+		var i EventLogRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Txid,
+			&i.At,
+			&i.Kind,
+			&i.Actor,
+			&i.Matches,
+			&i.ItemsCount,
+			&i.Items,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventRange = `-- name: EventRange :many
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e

@@ -89,6 +89,73 @@ func (q *Queries) PauseCount(ctx context.Context, db DBTX, arg *PauseCountParams
 	return err
 }
 
+const pauseForecast = `-- name: PauseForecast :one
+WITH outbox_rows AS (
+    SELECT o.tenant_id, o.action_id, o.bucket_id, o.lease_until >= now() AS in_flight
+    FROM outbox o
+    WHERE o.tenant_id = $2
+    ORDER BY o.tenant_id, o.action_id
+    LIMIT $1::bigint
+), undecided AS (
+    SELECT a.tenant_id, a.action_id, a.bucket_id
+    FROM actions a
+    WHERE a.tenant_id = $2 AND a.approval_state = 'required'
+    ORDER BY a.tenant_id, a.action_id
+    LIMIT $1::bigint
+), waiting_rows AS (
+    SELECT o.tenant_id, o.action_id, o.bucket_id, coalesce(o.in_flight, false) AS in_flight, false AS undecided FROM outbox_rows o
+    UNION ALL
+    SELECT u.tenant_id, u.action_id, u.bucket_id, false, true FROM undecided u
+), covered AS (
+    SELECT w.in_flight, w.undecided
+    FROM waiting_rows w
+    JOIN actions a ON a.tenant_id = w.tenant_id AND a.action_id = w.action_id
+    JOIN buckets b ON b.bucket_id = w.bucket_id
+    WHERE CASE WHEN $3::text = 'automation' THEN automation_covers($4::text, a.tenant_id, a.automation_id, a.external_id)
+        ELSE pause_covers($3::text, $4::text, a.employee_id, a.source_id, a.tool_name, b.name) END
+)
+SELECT
+    (count(1) FILTER (WHERE NOT c.in_flight AND NOT c.undecided))::bigint AS pending,
+    (count(1) FILTER (WHERE c.undecided))::bigint AS undecided,
+    (count(1) FILTER (WHERE c.in_flight))::bigint AS in_flight,
+    ((SELECT count(1) FROM outbox_rows) >= $1::bigint OR (SELECT count(1) FROM undecided) >= $1::bigint)::boolean AS cut
+FROM covered c
+`
+
+type PauseForecastParams struct {
+	Most     int64
+	TenantID envelope.TenantID
+	Scope    string
+	Subject  string
+}
+
+type PauseForecastRow struct {
+	Pending   int64
+	Undecided int64
+	InFlight  int64
+	Cut       bool
+}
+
+// Counts the actions that a pause of a target would hold, and a kill would end:
+// those that wait in the outbox or for people, and those that workers have. Read
+// are the first @most rows of either table; cut reports whether there are more.
+func (q *Queries) PauseForecast(ctx context.Context, db DBTX, arg *PauseForecastParams) (PauseForecastRow, error) {
+	row := db.QueryRow(ctx, pauseForecast,
+		arg.Most,
+		arg.TenantID,
+		arg.Scope,
+		arg.Subject,
+	)
+	var i PauseForecastRow
+	err := row.Scan(
+		&i.Pending,
+		&i.Undecided,
+		&i.InFlight,
+		&i.Cut,
+	)
+	return i, err
+}
+
 const pauseLift = `-- name: PauseLift :execrows
 UPDATE pauses p
 SET lifted_at = now(), lifted_by = $1

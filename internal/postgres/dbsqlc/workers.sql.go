@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -35,6 +36,60 @@ func (q *Queries) WorkerCommitsOf(ctx context.Context, db DBTX, workers []uuid.U
 	return items, nil
 }
 
+const workerList = `-- name: WorkerList :many
+SELECT w.worker, w.name, w.host, w.version, w.started_at, w.seen_at, w.concurrency, w.in_flight, w.draining, w.refuses
+FROM workers w
+WHERE NOT w.ended AND w.seen_at BETWEEN now() - w.lease AND now() + w.lease
+ORDER BY w.name, w.worker
+LIMIT $1::bigint
+`
+
+type WorkerListRow struct {
+	Worker      uuid.UUID
+	Name        string
+	Host        string
+	Version     string
+	StartedAt   time.Time
+	SeenAt      time.Time
+	Concurrency int32
+	InFlight    int32
+	Draining    bool
+	Refuses     string
+}
+
+// The processes that run: those that have not ended, and were seen within their
+// lease.
+func (q *Queries) WorkerList(ctx context.Context, db DBTX, most int64) ([]WorkerListRow, error) {
+	rows, err := db.Query(ctx, workerList, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WorkerListRow{}
+	for rows.Next() {
+		var i WorkerListRow
+		if err := rows.Scan(
+			&i.Worker,
+			&i.Name,
+			&i.Host,
+			&i.Version,
+			&i.StartedAt,
+			&i.SeenAt,
+			&i.Concurrency,
+			&i.InFlight,
+			&i.Draining,
+			&i.Refuses,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const workerPrune = `-- name: WorkerPrune :exec
 WITH deleted AS (
     DELETE FROM workers w WHERE w.seen_at < now() - interval '90 days' RETURNING w.worker
@@ -49,11 +104,13 @@ func (q *Queries) WorkerPrune(ctx context.Context, db DBTX) error {
 }
 
 const workerPut = `-- name: WorkerPut :exec
-INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended)
-VALUES ($1, $2, $3, $4, $5, make_interval(secs => $6::float8), $7, $8)
+INSERT INTO workers AS w (worker, name, epoch, remembers, state_file, lease, refuses, ended, host, version, concurrency, in_flight, draining)
+VALUES ($1, $2, $3, $4, $5, make_interval(secs => $6::float8), $7, $8, $9, $10,
+    $11, $12, $13)
 ON CONFLICT ON CONSTRAINT workers_pkey
 DO UPDATE SET epoch = excluded.epoch, remembers = excluded.remembers, state_file = excluded.state_file, refuses = excluded.refuses,
-    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now()
+    ended = excluded.ended, reported = w.reported AND excluded.epoch = 0, seen_at = now(),
+    host = excluded.host, version = excluded.version, concurrency = excluded.concurrency, in_flight = excluded.in_flight, draining = excluded.draining
 `
 
 type WorkerPutParams struct {
@@ -65,6 +122,11 @@ type WorkerPutParams struct {
 	LeaseSeconds float64
 	Refuses      string
 	Ended        bool
+	Host         string
+	Version      string
+	Concurrency  int32
+	InFlight     int32
+	Draining     bool
 }
 
 // Records a process, and the epoch that it has checked: what it reported was of before.
@@ -78,6 +140,11 @@ func (q *Queries) WorkerPut(ctx context.Context, db DBTX, arg *WorkerPutParams) 
 		arg.LeaseSeconds,
 		arg.Refuses,
 		arg.Ended,
+		arg.Host,
+		arg.Version,
+		arg.Concurrency,
+		arg.InFlight,
+		arg.Draining,
 	)
 	return err
 }

@@ -204,6 +204,22 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 	return postgres.Map(rows, err, pauseFromRow)
 }
 
+// forecastRows bounds the rows that Forecast reads of each table.
+const forecastRows = 10_000
+
+// Forecast counts the actions of a target, which must exist.
+func Forecast(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target) (wire.PauseForecast, error) {
+	if err := of.Validate(); err != nil {
+		return wire.PauseForecast{}, err
+	}
+	of = of.settled()
+	if err := checkTarget(ctx, tx, tenant, of); err != nil {
+		return wire.PauseForecast{}, err
+	}
+	r, err := dbsqlc.New().PauseForecast(ctx, tx, &dbsqlc.PauseForecastParams{TenantID: tenant, Scope: of.Scope, Subject: of.Subject, Most: forecastRows})
+	return wire.PauseForecast{Pending: r.Pending, Undecided: r.Undecided, InFlight: r.InFlight, AtLeast: r.Cut}, err
+}
+
 // InFlight returns the number of actions of all tenants that workers hold at
 // present, in a transaction of the scope Admin.
 func InFlight(ctx context.Context, tx pgx.Tx) (int, error) {

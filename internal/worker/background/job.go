@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/connection/calendar"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -72,6 +73,10 @@ type (
 	checkpointArgs struct{ maintenanceJob }
 	// retentionArgs deletes rows that are past the retention of their tenant.
 	retentionArgs struct{ maintenanceJob }
+	// sampleArgs stores the backlogs of this minute.
+	sampleArgs struct{ maintenanceJob }
+	// pruneSamplesArgs deletes old samples of backlogs.
+	pruneSamplesArgs struct{ maintenanceJob }
 	// pruneDryRunsArgs deletes old dry runs.
 	pruneDryRunsArgs struct{ maintenanceJob }
 	// pruneProposalsArgs deletes old answers to proposals.
@@ -89,6 +94,8 @@ func (calendarArgs) Kind() string       { return "countersign_calendars" }
 func (partitionArgs) Kind() string      { return "countersign_partition" }
 func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
 func (retentionArgs) Kind() string      { return "countersign_retention" }
+func (sampleArgs) Kind() string         { return "countersign_sample" }
+func (pruneSamplesArgs) Kind() string   { return "countersign_prune_samples" }
 func (pruneDryRunsArgs) Kind() string   { return "countersign_prune_dry_runs" }
 func (pruneProposalsArgs) Kind() string { return "countersign_prune_proposals" }
 func (pruneSessionsArgs) Kind() string  { return "countersign_prune_sessions" }
@@ -106,6 +113,8 @@ func PeriodicJobs() []*river.PeriodicJob {
 		every(time.Hour, partitionArgs{}),
 		every(time.Minute, checkpointArgs{}),
 		every(24*time.Hour, retentionArgs{}),
+		every(time.Minute, sampleArgs{}),
+		every(24*time.Hour, pruneSamplesArgs{}),
 		every(24*time.Hour, pruneDryRunsArgs{}),
 		every(time.Minute, pruneProposalsArgs{}),
 		every(time.Hour, pruneSessionsArgs{}),
@@ -128,6 +137,8 @@ func Jobs(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age 
 	add(all, func(ctx context.Context, _ retentionArgs) error {
 		return inParts(ctx, func(more func() bool) (bool, error) { return retention.Sweep(ctx, db, more) })
 	})
+	add(all, func(ctx context.Context, _ sampleArgs) error { return overview.Sample(ctx, db) })
+	add(all, func(ctx context.Context, _ pruneSamplesArgs) error { return overview.PruneSamples(ctx, db) })
 	add(all, func(ctx context.Context, _ pruneDryRunsArgs) error {
 		return inParts(ctx, func(more func() bool) (bool, error) { return execution.PruneDryRuns(ctx, db, more) })
 	})

@@ -49,6 +49,8 @@ export const routes: readonly Route[] = [
     title: 'Subscriptions',
     place: '/subscriptions',
   },
+  { path: '/fleet', view: lazy(() => import('../views/fleet/view')), title: 'Fleet', place: '/fleet' },
+  { path: '/audit', view: lazy(() => import('../views/audit/view')), title: 'Audit log', place: '/audit' },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 
@@ -61,5 +63,7 @@ export const places: readonly Place[] = [
   { path: '/limits', title: 'Limits', icon: 'gauge', command: 'go_limits' },
   { path: '/people', title: 'People', icon: 'person', command: 'go_people' },
   { path: '/subscriptions', title: 'Subscriptions', icon: 'bell', command: 'go_subscriptions' },
+  { path: '/fleet', title: 'Fleet', icon: 'fleet', command: 'go_fleet' },
+  { path: '/audit', title: 'Audit log', icon: 'seal', command: 'go_audit' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

@@ -32,6 +32,8 @@ const rows = {
   go_limits: { label: 'Limits', keys: ['g l'], group: 'Go to' },
   go_people: { label: 'People and tokens', keys: ['g u'], group: 'Go to' },
   go_subscriptions: { label: 'Subscriptions', keys: ['g b'], group: 'Go to' },
+  go_fleet: { label: 'Fleet', keys: ['g f'], group: 'Go to' },
+  go_audit: { label: 'Audit log', keys: ['g a'], group: 'Go to' },
   go_settings: { label: 'Settings', keys: ['g s'], group: 'Go to' },
   next: { label: 'Next', keys: ['j', 'ArrowDown'], group: 'Lists', repeats: true },
   previous: { label: 'Previous', keys: ['k', 'ArrowUp'], group: 'Lists', repeats: true },

@@ -65,6 +65,37 @@ func NoteHead(c *request.Call, body wire.AuditHead) error {
 	})
 }
 
+// Log handles GET /api/v1/audit/log. It lists events, newest first.
+func Log(c *request.Call) error {
+	q := c.Query
+	f := audit.Filter{Kind: audit.Kind(q.Get("kind")), Actor: q.Get("actor"), Subject: q.Get("subject")}
+	var err error
+	if f.From, f.Until, err = c.QueryRange(); err != nil {
+		return err
+	}
+	if f.Most, err = c.Limit(); err != nil {
+		return err
+	}
+	if text := q.Get("action_id"); text != "" {
+		if f.Action.UnmarshalText([]byte(text)) != nil {
+			return request.Invalid("/query/action_id", envelope.RuleFormat, "must be a UUID")
+		}
+	}
+	if text := q.Get("cursor"); text != "" {
+		if f.Before, err = audit.ParsePosition(text); err != nil {
+			return request.Invalid("/query/cursor", envelope.RuleFormat, "is not the position of an event; send next_cursor unchanged")
+		}
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.Page[wire.AuditEvent], error) {
+		events, next, err := audit.List(ctx, tx, c.By.Tenant, f)
+		page := wire.Page[wire.AuditEvent]{Items: events}
+		if next != (audit.Position{}) {
+			page.NextCursor = new(next.String())
+		}
+		return page, err
+	})
+}
+
 // exportQuery reads the range of an export from the query.
 func exportQuery(c *request.Call) (audit.Span, audit.Position, error) {
 	var span audit.Span

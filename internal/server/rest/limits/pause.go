@@ -49,6 +49,16 @@ func Pause(c *request.Call, body wire.PauseInput) error {
 	return c.JSON(http.StatusCreated, active)
 }
 
+// ForecastPause handles GET /api/v1/pauses/forecast. It counts the actions of a
+// target.
+func ForecastPause(c *request.Call) error {
+	of := pause.Target{Scope: c.Query.Get("scope"), Subject: c.Query.Get("subject")}
+	f, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.PauseForecast, error) {
+		return pause.Forecast(ctx, tx, c.By.Tenant, of)
+	})
+	return c.Result(f, request.Below("/query", err))
+}
+
 // activePauses reads the pauses that hold.
 func activePauses(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Pause, error) {
 	return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: true, Most: math.MaxInt32})

@@ -194,6 +194,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/employees/{id}", Operation: "deleteEmployee", Roles: admin, Scope: identity.LimitsWrite}, Handle: limits.DeleteEmployee},
 		{Route: access.Route{Pattern: "GET /api/v1/pauses", Operation: "listPauses", Roles: readers, Scope: identity.LimitsRead}, Handle: limits.Pauses},
 		{Route: access.Route{Pattern: "POST /api/v1/pauses", Operation: "pause", Roles: people, Scope: identity.PausesWrite}, MaxBody: one, Handle: request.WithBody(limits.Pause)},
+		{Route: access.Route{Pattern: "GET /api/v1/pauses/forecast", Operation: "forecastPause", Roles: readers, Scope: identity.LimitsRead}, Handle: limits.ForecastPause},
 		{Route: access.Route{Pattern: "DELETE /api/v1/pauses/{id}", Operation: "resume", Roles: people, Scope: identity.PausesWrite}, Handle: limits.Resume},
 		{Route: access.Route{Pattern: "GET /api/v1/breakers", Operation: "listBreakers", Roles: readers, Scope: identity.LimitsRead}, Handle: limits.Breakers},
 		{Route: access.Route{Pattern: "POST /api/v1/breakers/{id}/reset", Operation: "resetBreaker", Roles: people, Scope: identity.LimitsWrite}, Handle: limits.ResetBreaker},
@@ -228,12 +229,15 @@ func Table() []Route {
 
 		{Route: access.Route{Pattern: "GET /api/v1/audit/verify", Operation: "verifyAudit", Roles: readers, Scope: identity.AuditRead}, Handle: audit.Verify},
 		{Route: access.Route{Pattern: "PUT /api/v1/audit/heads/{checkpoint_no}", Operation: "noteHead", Roles: people, Scope: identity.AuditWrite}, MaxBody: one, Handle: request.WithBody(audit.NoteHead)},
+		{Route: access.Route{Pattern: "GET /api/v1/audit/log", Operation: "listAuditLog", Roles: readers, Scope: identity.AuditRead}, Handle: audit.Log},
 		{Route: access.Route{Pattern: "GET /api/v1/audit/events", Operation: "exportAudit", Roles: readers, Scope: identity.AuditRead}, Endless: true, Handle: audit.Export},
 		{Route: access.Route{Pattern: "GET /api/v1/retention", Operation: "listRetention", Roles: readers, Scope: identity.AuditRead}, Handle: audit.Retention},
 		{Route: access.Route{Pattern: "PUT /api/v1/retention/{kind}", Operation: "putRetention", Roles: admin, Scope: identity.AuditWrite}, MaxBody: one, Handle: request.WithBody(audit.PutRetention)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/search", Operation: "search", Roles: readers, Scope: identity.ActionsRead}, Handle: insight.Search},
 		{Route: access.Route{Pattern: "GET /api/v1/overview", Operation: "getOverview", Roles: readers, Scope: identity.ActionsRead}, Handle: insight.Overview},
+		{Route: access.Route{Pattern: "GET /api/v1/workers", Operation: "listWorkers", Roles: people, Scope: identity.ActionsRead}, Handle: insight.Workers},
+		{Route: access.Route{Pattern: "GET /api/v1/activity", Operation: "getActivity", Roles: readers, Scope: identity.ActionsRead}, Handle: insight.Activity},
 
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts", Operation: "listTriageAccounts", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Accounts},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}", Operation: "getTriageAccount", Roles: readers, Scope: identity.TriageRead}, Handle: triage.Account},
