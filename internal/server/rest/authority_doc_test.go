@@ -26,7 +26,6 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		"openSession": true, "showLoginCode": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true, "showProgramRequest": true, "consentToProgram": true,
 		// Neither reads nor changes of policy.
 		"explainPolicy": true, "checkRule": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "recoverDatabase": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "purgeTriageAccount": true, "previewTriageSettings": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
-		"explainPolicy": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "recoverDatabase": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "purgeTriageAccount": true, "previewTriageSettings": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
 		"previewQuietHours": true, "checkDoNotContact": true,
 		"setTriageTag": true, "removeTriageTag": true, "retryTriageTag": true, "retryAction": true,
 		"changeTriageFollowUp": true, "tryTriageLabel": true, "putTriageLabel": true, "deleteTriageLabel": true, "judgeTriageLabel": true,

@@ -9,7 +9,6 @@ import { usePreferences } from '../../lib/preferences'
 import { shown } from '../../lib/text'
 import { clock, useNow } from '../../lib/time'
 import { Button, Loading, ProblemNote, State, Table, Time } from '../../ui'
-import { Command } from '../../ui/command'
 import { useFilter } from '../../ui/filter'
 import { Activity } from './activity'
 import { Pauses } from './pauses'
@@ -61,7 +60,6 @@ export default function View() {
         onRange={(range) => change(set(filter, 'range', range === 'day' ? range : ''))}
       />
       <Workers />
-      <Command of="countersign top" />
       {(filter.stop === 'pause' || filter.stop === 'kill') && (
         <Stop key={filter.stop} kill={filter.stop === 'kill'} onClose={() => open('')} />
       )}

@@ -1,6 +1,7 @@
 import { shown } from '../../lib/text'
 import { duration } from '../../lib/time'
 import { Empty, Table } from '../../ui'
+import { Command } from '../../ui/command'
 import { type Overview, reasonOf } from './say'
 
 // tones are the colours of the bar; the table beside it has the words.
@@ -61,6 +62,7 @@ export function Waiting({ overview }: { overview: Overview }) {
           />
         </>
       )}
+      <Command of="countersign top" />
     </section>
   )
 }
