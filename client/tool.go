@@ -18,16 +18,16 @@ const (
 
 // ToolFilter narrows a list of tools; its zero fields do not.
 type ToolFilter struct {
-	// Query is words to search for; the best matches come first.
-	Query, Source, Risk string
-	Limit               int
+	// Query is words to search for, best matches first. Drifted and Quarantined are "true" or "false".
+	Query, Source, Risk, Drifted, Quarantined string
+	Limit                                     int
 }
 
 // Tools lists the tools that the token may see, with the state of their
 // sources.
 func (c *Client) Tools(ctx context.Context, f ToolFilter) (wire.ToolList, error) {
 	var all wire.ToolList
-	query := given("q", f.Query, "source", f.Source, "risk", f.Risk)
+	query := given("q", f.Query, "source", f.Source, "risk", f.Risk, "drifted", f.Drifted, "quarantined", f.Quarantined)
 	for {
 		query.Set("limit", strconv.Itoa(min(cmp.Or(f.Limit-len(all.Items), maxPage), maxPage)))
 		page, err := read[wire.ToolList](ctx, c, toolsPath, query)

@@ -50,7 +50,17 @@ type Tool struct {
 	// Timeout is the time that a call may take without an answer or progress, as set
 	// by an operator; zero means the source's default.
 	Timeout envelope.Duration `json:"timeout,omitzero"`
-	ETag    string            `json:"etag"`
+	// Configured has the overrides and the description by operators, without
+	// inferred parts.
+	Configured ToolConfigured `json:"configured"`
+	ETag       string         `json:"etag"`
+}
+
+// ToolConfigured is what operators set of a tool; omitted fields are inferred, or
+// those of its source.
+type ToolConfigured struct {
+	Overrides
+	ToolDescription
 }
 
 // Reversal is a call that reverts another.

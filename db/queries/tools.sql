@@ -29,7 +29,8 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 -- accepted is returned only where it may differ from the listed definition.
 SELECT t.source_id, t.name, t.title, t.description, coalesce(t.ordered_schema, t.input_schema::json)::json AS input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
-    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
+    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts,
+    t.max_attempts AS max_attempts_override, t.recipients, t.scopes,
     t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal,
     t.default_reversal, coalesce(CASE WHEN t.headline_digest = t.digest THEN t.headline END, '')::text AS headline
 FROM tools t

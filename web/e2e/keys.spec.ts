@@ -25,6 +25,8 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   go_policy: { keys: 'g p', sees: at('/policy') },
   go_people: { keys: 'g u', sees: at('/people') },
   go_subscriptions: { keys: 'g b', sees: at('/subscriptions') },
+  go_sources: { keys: 'g o', sees: at('/sources') },
+  go_tools: { keys: 'g e', sees: at('/tools') },
   go_settings: { keys: 'g s', sees: at('/settings') },
 }
 

@@ -45,6 +45,9 @@ test('pictures of every view', async ({ page }) => {
     subscriptions: '/subscriptions',
     fleet: '/fleet',
     audit: '/audit',
+    sources: '/sources',
+    tools: '/tools',
+    tool: '/tools/notes:notes.create',
     settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {

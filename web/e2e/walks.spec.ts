@@ -33,6 +33,14 @@ const views = (seeded: Seeded): Record<string, string> => ({
   'the fleet, and a kill': '/fleet?stop=kill',
   'the audit log': '/audit',
   'the verification': '/audit?tab=verify',
+  'the sources': '/sources',
+  'a source': '/sources/notes',
+  'a source that is not there': '/sources/none',
+  'the tools': '/tools',
+  'a tool': '/tools/notes:notes.create',
+  'the settings of a tool': '/tools/notes:notes.create?tab=settings',
+  'a call to try': '/tools/notes:notes.create?tab=try',
+  'a tool that is not there': '/tools/none:none',
   'the settings': '/settings',
   'a view that is none': '/nothing',
 })
@@ -117,6 +125,8 @@ test('the focus is somewhere visible after every navigation and dialog', async (
     p: '/policy',
     f: '/fleet',
     a: '/audit',
+    o: '/sources',
+    e: '/tools',
     s: '/settings',
     i: '/inbox',
   }

@@ -6030,6 +6030,18 @@ export interface components {
             /** @description The values set by an operator; the rest have their defaults. */
             retry: components["schemas"]["Retry"];
             timeout?: components["schemas"]["CallTimeout"];
+            /** @description The overrides and the description by operators. Omitted values are inferred, or those of its source. */
+            configured: {
+                risk?: components["schemas"]["ToolRisk"];
+                effect?: components["schemas"]["Effect"];
+                max_attempts?: number;
+                module?: string;
+                entity?: string;
+                action?: string;
+                side_effects?: string[];
+                reversal?: components["schemas"]["Reversal"];
+                headline?: string;
+            };
         };
         StoredSnapshotRule: {
             etag: components["schemas"]["EntityTag"];
@@ -14038,6 +14050,10 @@ export interface operations {
                 source?: components["schemas"]["Slug"];
                 /** @description Only tools of this risk. */
                 risk?: components["schemas"]["ToolRisk"];
+                /** @description Only tools that drifted, or only the others. */
+                drifted?: "true" | "false";
+                /** @description Only tools in quarantine, or only the others. */
+                quarantined?: "true" | "false";
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
                 cursor?: components["parameters"]["cursor"];

@@ -40,6 +40,8 @@ func search(a *command.App) *cobra.Command {
 func filterFlags(cmd *cobra.Command, f *client.ToolFilter) {
 	cmd.Flags().StringVar(&f.Source, "source", "", "filter by source `id`")
 	command.EnumFlag(cmd, &f.Risk, "risk", "filter by `risk`: read, write or danger", "read", "write", "danger")
+	command.EnumFlag(cmd, &f.Drifted, "drifted", "`true` for only the tools that changed since they were accepted, false for the others", "true", "false")
+	command.EnumFlag(cmd, &f.Quarantined, "quarantined", "`true` for only the tools that nobody has accepted yet, false for the others", "true", "false")
 	command.LimitFlag(cmd, &f.Limit, 1000, "maximum number of results, at most 1000")
 }
 

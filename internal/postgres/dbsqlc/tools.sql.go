@@ -136,7 +136,8 @@ func (q *Queries) ToolDescribe(ctx context.Context, db DBTX, arg *ToolDescribePa
 const toolList = `-- name: ToolList :many
 SELECT t.source_id, t.name, t.title, t.description, coalesce(t.ordered_schema, t.input_schema::json)::json AS input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
-    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
+    t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts,
+    t.max_attempts AS max_attempts_override, t.recipients, t.scopes,
     t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal,
     t.default_reversal, coalesce(CASE WHEN t.headline_digest = t.digest THEN t.headline END, '')::text AS headline
 FROM tools t
@@ -145,33 +146,34 @@ ORDER BY t.source_id, t.name
 `
 
 type ToolListRow struct {
-	SourceID         string
-	Name             string
-	Title            string
-	Description      string
-	InputSchema      []byte
-	OutputSchema     []byte
-	Hints            []byte
-	Effect           *string
-	Digest           []byte
-	AcceptedDigest   []byte
-	Accepted         []byte
-	RiskOverride     *string
-	EffectOverride   *string
-	MaxAttempts      int32
-	Recipients       []string
-	Scopes           []string
-	RetryBaseSeconds *float64
-	RetryCapSeconds  *float64
-	RetryJitter      *float64
-	TimeoutSeconds   *float64
-	Module           *string
-	Entity           *string
-	Action           *string
-	SideEffects      []string
-	Reversal         []byte
-	DefaultReversal  []byte
-	Headline         string
+	SourceID            string
+	Name                string
+	Title               string
+	Description         string
+	InputSchema         []byte
+	OutputSchema        []byte
+	Hints               []byte
+	Effect              *string
+	Digest              []byte
+	AcceptedDigest      []byte
+	Accepted            []byte
+	RiskOverride        *string
+	EffectOverride      *string
+	MaxAttempts         int32
+	MaxAttemptsOverride *int32
+	Recipients          []string
+	Scopes              []string
+	RetryBaseSeconds    *float64
+	RetryCapSeconds     *float64
+	RetryJitter         *float64
+	TimeoutSeconds      *float64
+	Module              *string
+	Entity              *string
+	Action              *string
+	SideEffects         []string
+	Reversal            []byte
+	DefaultReversal     []byte
+	Headline            string
 }
 
 // accepted is returned only where it may differ from the listed definition.
@@ -199,6 +201,7 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID envelope.Tenan
 			&i.RiskOverride,
 			&i.EffectOverride,
 			&i.MaxAttempts,
+			&i.MaxAttemptsOverride,
 			&i.Recipients,
 			&i.Scopes,
 			&i.RetryBaseSeconds,

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -27,13 +28,11 @@ type shownTools struct {
 		Quarantined      bool
 		Reversible       bool
 		RequiresApproval bool `json:"requires_approval"`
-		Reversal         *struct {
-			Tool string
-			Args json.RawMessage
-		}
-		SideEffects []string `json:"side_effects"`
-		MaxAttempts int      `json:"max_attempts"`
-		Digest      string
+		Reversal         *wire.Reversal
+		SideEffects      []string `json:"side_effects"`
+		MaxAttempts      int      `json:"max_attempts"`
+		Digest           string
+		Configured       wire.ToolConfigured
 	}
 	Sources []struct {
 		ID      string `json:"source_id"`
@@ -104,6 +103,8 @@ func TestToolsAreFound(t *testing.T) {
 		"?q=nothing":          {},
 		"?q=read&source=mail": {"mail:read"},
 		"?limit=2":            {"crm:a/b c", "crm:read"},
+		"?quarantined=true":   {},
+		"?drifted=false":      {"crm:a/b c", "crm:read", "mail:read", "mail:write"},
 	} {
 		if diff := cmp.Diff(want, f.agent.tools(query).keys()); diff != "" {
 			t.Errorf("GET /api/v1/tools%s (-want +got):\n%s", query, diff)
@@ -355,6 +356,12 @@ func TestToolsAreDescribed(t *testing.T) {
 	if after.FullName != "letters.letter.write" || !after.Reversible || after.Reversal.Tool != "mail:danger" || after.SideEffects[0] != "a letter goes out" {
 		t.Errorf("described = %+v", after)
 	}
+	set := wire.ToolConfigured{ToolDescription: wire.ToolDescription{
+		Module: "letters", Entity: "letter", SideEffects: &[]string{"a letter goes out"}, Reversal: after.Reversal,
+	}}
+	if diff := cmp.Diff([]wire.ToolConfigured{{}, set}, []wire.ToolConfigured{before.Configured, after.Configured}); diff != "" {
+		t.Errorf("configured (-want +got):\n%s", diff)
+	}
 	for body, pointer := range map[string]string{
 		`{"reversal":{"tool":"mail:write"}}`:                       "/reversal/tool",
 		`{"reversal":{"tool":"mail:none"}}`:                        "/reversal/tool",
@@ -387,8 +394,11 @@ func TestOverridesAndRulesAreIndependent(t *testing.T) {
 	rule := func(o object) {
 		f.admin.send("PUT", "/api/v1/tools/mail:write/rule", o).wants(t, 200)
 	}
-	var got []int
-	look := func() { got = append(got, f.operator.tools("?source=mail").Items[2].MaxAttempts) }
+	var got, overrides []int
+	look := func() {
+		tool := f.operator.tools("?source=mail").Items[2]
+		got, overrides = append(got, tool.MaxAttempts), append(overrides, tool.Configured.MaxAttempts)
+	}
 
 	override(object{"max_attempts": 3})
 	rule(object{"recipients": []string{"/to"}})
@@ -403,6 +413,9 @@ func TestOverridesAndRulesAreIndependent(t *testing.T) {
 
 	if diff := cmp.Diff([]int{3, 9, 9, 4}, got); diff != "" {
 		t.Errorf("max_attempts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int{3, 0, 4, 4}, overrides); diff != "" {
+		t.Errorf("the override of max_attempts (-want +got):\n%s", diff)
 	}
 }
 

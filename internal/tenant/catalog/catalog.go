@@ -53,6 +53,8 @@ type Tool struct {
 	// Guard the level of drift that needs a person.
 	Drift Drift
 	Guard DriftGuard
+	// Overrides are those set by operators.
+	Overrides Overrides
 	// Risk and Effect are derived from overrides, hints and defaults.
 	Risk        policy.ToolRisk
 	Effect      envelope.Effect

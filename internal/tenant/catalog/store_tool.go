@@ -213,7 +213,10 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	}
 	t.Drift, t.Moved = t.drift(), src.Moved()
 	t.bind(src)
-	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
+	t.Overrides = Overrides{
+		Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride)), MaxAttempts: int(postgres.OrZero(r.MaxAttemptsOverride)),
+	}
+	t.infer(t.Overrides, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
 	if t.Reversal, err = parseReversal(r.DefaultReversal); err != nil {
 		return nil, fmt.Errorf("default reversal of tool %s: %w", t.Key, err)
 	}

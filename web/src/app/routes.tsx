@@ -51,6 +51,13 @@ export const routes: readonly Route[] = [
   },
   { path: '/fleet', view: lazy(() => import('../views/fleet/view')), title: 'Fleet', place: '/fleet' },
   { path: '/audit', view: lazy(() => import('../views/audit/view')), title: 'Audit log', place: '/audit' },
+  {
+    path: '/sources/:id?',
+    view: lazy(() => import('../views/sources/view')),
+    title: 'Sources',
+    place: '/sources',
+  },
+  { path: '/tools/:id?', view: lazy(() => import('../views/tools/view')), title: 'Tools', place: '/tools' },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 
@@ -65,5 +72,7 @@ export const places: readonly Place[] = [
   { path: '/subscriptions', title: 'Subscriptions', icon: 'bell', command: 'go_subscriptions' },
   { path: '/fleet', title: 'Fleet', icon: 'fleet', command: 'go_fleet' },
   { path: '/audit', title: 'Audit log', icon: 'seal', command: 'go_audit' },
+  { path: '/sources', title: 'Sources', icon: 'plug', command: 'go_sources' },
+  { path: '/tools', title: 'Tools', icon: 'wrench', command: 'go_tools' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

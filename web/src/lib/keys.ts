@@ -34,6 +34,8 @@ const rows = {
   go_subscriptions: { label: 'Subscriptions', keys: ['g b'], group: 'Go to' },
   go_fleet: { label: 'Fleet', keys: ['g f'], group: 'Go to' },
   go_audit: { label: 'Audit log', keys: ['g a'], group: 'Go to' },
+  go_sources: { label: 'Sources', keys: ['g o'], group: 'Go to' },
+  go_tools: { label: 'Tools', keys: ['g e'], group: 'Go to' },
   go_settings: { label: 'Settings', keys: ['g s'], group: 'Go to' },
   next: { label: 'Next', keys: ['j', 'ArrowDown'], group: 'Lists', repeats: true },
   previous: { label: 'Previous', keys: ['k', 'ArrowUp'], group: 'Lists', repeats: true },

@@ -87,16 +87,28 @@ func (l *listing) show(t *catalog.Tool) (wire.Tool, error) {
 		shown.Headline = t.SuggestedHeadline()
 	}
 	shown.HeadlineConfirmed = t.Described.Headline != ""
-	if t.Reversal != nil {
-		shown.Reversal = &wire.Reversal{Tool: t.Reversal.Tool.String(), Args: t.Reversal.Args}
+	shown.Reversal = shownReversal(t.Reversal)
+	shown.Configured = wire.ToolConfigured{
+		Overrides: wire.Overrides{Risk: string(t.Overrides.Risk), Effect: t.Overrides.Effect, MaxAttempts: t.Overrides.MaxAttempts},
+		ToolDescription: wire.ToolDescription{
+			Module: t.Described.Name.Module, Entity: t.Described.Name.Entity, Action: t.Described.Name.Action,
+			SideEffects: t.Described.SideEffects, Reversal: shownReversal(t.Described.Reversal), Headline: t.Described.Headline,
+		},
 	}
 	setLimits(&shown, l.rules[t.Key], t)
 	var err error
 	shown.ETag, err = request.ETagOf([]any{
 		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.Headline, shown.HeadlineConfirmed, shown.Recipients, shown.RecipientsConfirmed,
-		shown.Scopes, shown.Retry, shown.Timeout, shown.Drift, shown.Quarantined, shown.Digest,
+		shown.Scopes, shown.Retry, shown.Timeout, shown.Drift, shown.Quarantined, shown.Digest, shown.Configured,
 	})
 	return shown, err
+}
+
+func shownReversal(r *catalog.Reversal) *wire.Reversal {
+	if r == nil {
+		return nil
+	}
+	return &wire.Reversal{Tool: r.Tool.String(), Args: r.Args}
 }
 
 // List handles GET /api/v1/tools. It lists the tools that the caller may see.
@@ -107,7 +119,8 @@ func List(c *request.Call) error {
 	}
 	source, risk := c.Query.Get("source"), policy.ToolRisk(c.Query.Get("risk"))
 	found := slices.DeleteFunc(l.snap.Listed(l.by), func(t *catalog.Tool) bool {
-		return source != "" && t.Key.Source != source || risk != "" && t.Risk != risk
+		return source != "" && t.Key.Source != source || risk != "" && t.Risk != risk ||
+			differs(c.Query.Get("drifted"), t.Drifted()) || differs(c.Query.Get("quarantined"), t.Quarantined)
 	})
 	if c.Query.Has("q") {
 		found = l.snap.Search(found, c.Query.Get("q"))
@@ -129,6 +142,12 @@ func List(c *request.Call) error {
 	}
 	answer.Sources = slices.DeleteFunc(l.sources(), func(src wire.ToolSource) bool { return source != "" && src.ID != source })
 	return c.JSON(http.StatusOK, answer)
+}
+
+// differs reports whether a condition, "true" or "false", is given and a fact
+// differs from it.
+func differs(condition string, fact bool) bool {
+	return condition != "" && (condition == "true") != fact
 }
 
 // rankedTool is a tool with its place in a list.

@@ -5,7 +5,7 @@ import { personOf } from '../../lib/actor'
 import type { Problem } from '../../lib/client'
 import { shown } from '../../lib/text'
 import { duration } from '../../lib/time'
-import { Chip, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time } from '../../ui'
+import { Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time } from '../../ui'
 import { Waits } from '../../ui/waiting'
 import { Detail } from '../inbox/Detail'
 import { Lookalikes } from '../inbox/Lookalikes'
@@ -16,6 +16,7 @@ import { Bar } from './bar'
 import { Doing } from './doing'
 import { Way } from './list'
 import { type Action as ActionType, type Execution, useAction, useExecution, useHistory } from './read'
+import { Trace } from './trace'
 
 export default function Action({ id }: { id: string }) {
   const action = useAction(id)
@@ -152,41 +153,6 @@ function summary({ envelope: { result, timestamps } }: ActionType): string {
   const end = timestamps.completed_at
   const long = end ? duration(Math.max(0, Date.parse(end) - Date.parse(timestamps.created_at))) : ''
   return [tried, long && `${long} from proposal to end`].filter(Boolean).join(', ')
-}
-
-function Trace({ policy }: { policy: ActionType['policy'] }) {
-  return (
-    <section className="panel stack" aria-labelledby="policy">
-      <div className="row">
-        <h2 id="policy">Policy decision</h2>
-        <Chip tone={policy.mode === 'deny' ? 'bad' : policy.mode === 'allow' ? 'good' : 'person'}>
-          {policy.mode.replaceAll('_', ' ')}
-        </Chip>
-        <span className="muted">
-          <Shown text={policy.source} />
-        </span>
-      </div>
-      <details className="open">
-        <summary>All layers ({policy.trace.length})</summary>
-        <ol className="trace">
-          {policy.trace.map((step, i) => (
-            <li key={i} className={step.said ? '' : 'muted'}>
-              <span>{shown(step.layer.replaceAll('_', ' '))}</span>
-              <span>{step.said ? shown(step.said.replaceAll('_', ' ')) : 'no opinion'}</span>
-              <span className="mono">{shown(step.tool ?? '')}</span>
-              <span>
-                <Shown
-                  text={[step.detail, step.rule && `rule ${step.rule}`, step.version && `version ${step.version}`]
-                    .filter(Boolean)
-                    .join(', ')}
-                />
-              </span>
-            </li>
-          ))}
-        </ol>
-      </details>
-    </section>
-  )
 }
 
 function Facts({ action, execution }: { action: ActionType; execution: Execution | undefined }) {

@@ -9,7 +9,7 @@ import { Button, Chip, Loading, ProblemNote, Table, Time, toast } from '../../ui
 type Source = Schemas['Source']
 type Revocation = 'done' | 'unsupported' | 'failed'
 
-const key = ['sources']
+const key = ['config', 'sources']
 
 const kept = 'source-login'
 
@@ -38,7 +38,8 @@ const canLogIn = (one: Source) =>
   one.login !== null || (one.kind === 'mcp' && 'url' in (one.config as Record<string, unknown>))
 
 // Logins lists the sources that log in with OAuth, begins their logins, and finishes the one that comes back.
-export function Logins() {
+// With only it is about one source.
+export function Logins({ only }: { only?: string }) {
   const may = useMay()
   const readable = may('listSources') === undefined
   const whyNot = may('beginSourceLogin')
@@ -74,7 +75,8 @@ export function Logins() {
     if (back) mutate(back)
   }, [readable, mutate])
   if (!readable) return null
-  const rows = sources.data?.items.filter(canLogIn) ?? []
+  const rows = sources.data?.items.filter((one) => canLogIn(one) && (!only || one.source_id === only)) ?? []
+  if (only && rows.length === 0) return null
   return (
     <section className="panel stack" aria-labelledby="settings-logins">
       <h2 id="settings-logins">Logins of sources</h2>

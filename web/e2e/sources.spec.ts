@@ -1,0 +1,86 @@
+// Sources: set up, listed, found unreachable with the reason, changed by two people, deleted.
+import { violations } from './browser'
+import { another, api, expect, login, tabTo, test, url } from './fixture'
+import { type McpServer, serve } from './mcp'
+import { quiet } from './quiet'
+
+let server: McpServer
+
+test.beforeAll(async () => {
+  server = await serve([{ name: 'read', description: 'Reads.', inputSchema: { type: 'object' } }])
+})
+
+test.afterAll(async () => {
+  await api('owner', 'DELETE', '/api/v1/sources/desk').catch(() => undefined)
+  await server.stop()
+})
+
+test('a source is set up, fails with its reason, is changed by two people and deleted @check', async ({
+  page,
+  browser,
+}) => {
+  await login(page, 'admin', '/sources')
+  await page.getByRole('button', { name: 'Set a source up…' }).click()
+  const form = page.locator('dialog[open]')
+  await expect(form.getByRole('button', { name: 'Save' })).toHaveAttribute('aria-disabled', 'true')
+  await form.getByLabel('Id', { exact: true }).fill('desk')
+  await form.getByLabel('URL').fill(server.url)
+  await form.getByLabel('Credentials').fill('s3cret-without-a-name')
+  await expect(form.getByText('Each line is NAME=VALUE.')).toBeVisible()
+  await form.getByLabel('Credentials').fill('Authorization=Bearer s3cret')
+  expect(await violations(page)).toEqual([])
+  await form.getByRole('button', { name: 'Save' }).click()
+  await expect(page).toHaveURL(`${url()}/sources/desk`)
+  await expect(page.getByRole('link', { name: '1 tool', exact: true })).toBeVisible()
+  await expect(page.getByText('stored, never shown')).toBeVisible()
+  await expect(page.locator('main')).not.toContainText('s3cret')
+
+  server.down = true
+  await page.getByRole('button', { name: 'List its tools now' }).click()
+  await expect(page.getByText('Its tools could not be listed')).toBeVisible()
+  await expect(page.locator('main')).toContainText('503')
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+  server.down = false
+  await page.getByRole('button', { name: 'List its tools now' }).click()
+  await expect(page.getByText('Its tools could not be listed')).toHaveCount(0)
+
+  // Two people: the second one sees the other's change before it is replaced.
+  await page.getByRole('button', { name: 'Change…' }).click()
+  const other = await another(browser)
+  await login(other, 'owner', '/sources/desk')
+  await other.getByRole('button', { name: 'Change…' }).click()
+  await other.locator('dialog[open]').getByLabel('Changes that need a person').selectOption('interface')
+  await other.locator('dialog[open]').getByRole('button', { name: 'Save' }).click()
+  await expect(other.getByText('desk is saved.')).toBeVisible()
+  await other.context().close()
+  await form.getByLabel('Risk of tools that declare none').selectOption('read')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await expect(form.getByText('Somebody else changed it.')).toBeVisible()
+  await form.getByRole('button', { name: 'Use theirs' }).click()
+  await expect(form.getByLabel('Changes that need a person')).toHaveValue('interface')
+  await form.getByRole('button', { name: 'Cancel' }).click()
+
+  await page.getByRole('button', { name: 'Delete…' }).click()
+  await expect(form).toContainText('Actions that name it stay on record')
+  await form.getByRole('button', { name: 'Delete it' }).click()
+  await expect(page).toHaveURL(`${url()}/sources`)
+  await expect(page.getByRole('link', { name: 'desk' })).toHaveCount(0)
+})
+
+test('a source is opened and refreshed by keyboard alone', async ({ page }) => {
+  await login(page, 'operator')
+  await page.keyboard.press('g')
+  await page.keyboard.press('o')
+  await expect(page).toHaveURL(`${url()}/sources`)
+  await tabTo(page, page.getByRole('link', { name: 'notes', exact: true }))
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { name: 'notes' })).toBeVisible()
+  const refresh = page.getByRole('button', { name: 'List its tools now' })
+  await tabTo(page, refresh)
+  await page.keyboard.press('Enter')
+  await expect(refresh).not.toHaveAttribute('aria-busy', 'true')
+  // What the role may not do is shown, and off.
+  for (const name of ['Change…', 'Delete…'])
+    await expect(page.getByRole('button', { name })).toHaveAttribute('aria-disabled', 'true')
+})

@@ -1,0 +1,53 @@
+import { PlainSheet } from '../../form/plain-sheet'
+import { request } from '../../lib/client'
+import { useMay } from '../../lib/me'
+import { shown } from '../../lib/text'
+import { toast } from '../../ui'
+import { bodyOf, checked, every, fieldsOf, formOf, fresh, type Source } from './health'
+import { changed, readSources, sourceAPI } from './read'
+
+// Form sets a source up, or changes it.
+export function Form({
+  source,
+  taken,
+  onClose,
+  onSaved,
+}: {
+  source?: Source
+  // taken are the ids that exist.
+  taken?: readonly string[]
+  onClose: () => void
+  onSaved?: (id: string) => void
+}) {
+  const may = useMay()
+  const stored = source !== undefined
+  const base = stored ? { value: formOf(source), etag: source.etag } : { value: fresh, etag: '' }
+  return (
+    <PlainSheet
+      title={stored ? `Change ${shown(source.source_id)}` : 'Set a source up'}
+      fields={every}
+      fieldsOf={(draft) => fieldsOf(stored, draft)}
+      check={(form) => ({
+        ...checked(form),
+        ...(taken?.includes(String(form.source_id)) && { '/source_id': 'This id exists. Change that source instead.' }),
+      })}
+      base={base}
+      read={async () => {
+        const now = (await readSources()).find((one) => one.source_id === source?.source_id)
+        return now ? { value: formOf(now), etag: now.etag } : { value: null, etag: '' }
+      }}
+      write={(form, ifMatch) =>
+        request('PUT', sourceAPI(stored ? source.source_id : String(form!.source_id)), { body: bodyOf(form!), ifMatch })
+      }
+      whyNot={may('putSource')}
+      onSaved={(form) => {
+        const id = stored ? source.source_id : String(form!.source_id)
+        toast({ text: `${shown(id)} is saved. Its tools are listed within seconds.` })
+        changed()
+        onClose()
+        onSaved?.(id)
+      }}
+      onClose={onClose}
+    />
+  )
+}

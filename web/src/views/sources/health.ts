@@ -1,0 +1,233 @@
+// How a source stands, in a state and a few words; the reasons are shown beside it.
+import type { PlainField } from '../../form/plain'
+import type { Schemas } from '../../lib/client'
+import { isObject, type Json, type JsonObject } from '../../lib/json'
+
+export type Source = Schemas['Source']
+export type Breaker = Schemas['Breaker']
+
+// health returns the state of a source, the gravest first.
+export function health(source: Source, breaker?: Breaker): [state: string, word: string] {
+  if (!source.enabled) return ['paused', 'off']
+  if (source.login?.lost_at) return ['failed', 'login lost']
+  if (source.list_error !== null) return ['failed', 'not listed']
+  if (source.listed_at === null) return ['waiting', 'not listed yet']
+  if (breaker && breaker.state !== 'closed') return ['failed', `breaker ${breaker.state}`]
+  if (source.quarantined) return ['quarantine', 'quarantine']
+  if (!source.address_accepted) return ['drift', 'address not accepted']
+  if (Number(source.quarantined_tools) > 0) return ['quarantine', `${source.quarantined_tools} new tools`]
+  return ['completed', 'listed']
+}
+
+export const kinds = [
+  'mcp',
+  'tool_gateway',
+  'composio',
+  'slack',
+  'linear',
+  'sentry',
+  'webhook',
+  'mail',
+  'dav',
+  'builtin',
+] as const
+
+// transports are how an MCP server is reached.
+const transports = ['by its URL', 'by a command'] as const
+
+// The form of a source is flat: its values become the body of the request in bodyOf.
+const id: PlainField = {
+  pointer: '/source_id',
+  label: 'Id',
+  kind: 'text',
+  required: true,
+  hint: 'Lower case, digits, dots, dashes. Tools are named after it: mail:send.',
+}
+const kind: PlainField = { pointer: '/kind', label: 'Kind', kind: 'choice', choices: kinds, required: true }
+const transport: PlainField = { pointer: '/transport', label: 'Reached', kind: 'choice', choices: transports }
+const url: PlainField = {
+  pointer: '/url',
+  label: 'URL',
+  kind: 'text',
+  required: true,
+  hint: 'Without a password. Credentials have their own field.',
+}
+const command: PlainField = {
+  pointer: '/command',
+  label: 'Command',
+  kind: 'lines',
+  required: true,
+  hint: 'The program and its arguments, one a line. It runs on the workers.',
+}
+const config: PlainField = { pointer: '/config', label: 'Configuration', kind: 'json', required: true }
+const more: PlainField = {
+  pointer: '/more',
+  label: 'More configuration',
+  kind: 'json',
+  hint: 'A JSON object, such as {"timeout": "2m"}. Optional.',
+}
+const credentials: PlainField = {
+  pointer: '/credentials',
+  label: 'Credentials',
+  kind: 'lines',
+}
+const rest: readonly PlainField[] = [
+  {
+    pointer: '/default_risk',
+    label: 'Risk of tools that declare none',
+    kind: 'choice',
+    choices: ['read', 'write', 'danger'],
+    absent: 'the usual one',
+  },
+  {
+    pointer: '/drift_guard',
+    label: 'Changes that need a person',
+    kind: 'choice',
+    choices: ['full', 'interface'],
+    absent: 'the usual ones',
+    hint: 'full: any change of a definition. interface: not those of texts that only describe.',
+  },
+  {
+    pointer: '/on_lost_login',
+    label: 'Calls while its login is lost',
+    kind: 'choice',
+    choices: ['wait', 'fail'],
+    absent: 'wait',
+  },
+  { pointer: '/enabled', label: 'Switched on', kind: 'check' },
+]
+const quarantine: PlainField = {
+  pointer: '/quarantine',
+  label: 'Tools that appear later wait until they are accepted',
+  kind: 'check',
+}
+
+// every are the fields of all kinds.
+export const every: readonly PlainField[] = [
+  id,
+  kind,
+  transport,
+  url,
+  command,
+  config,
+  more,
+  { ...credentials, none: 'Remove the stored credentials' },
+  quarantine,
+  ...rest,
+]
+
+// discovered are the kinds that list tools of other people.
+const discovered = ['mcp', 'tool_gateway', 'composio']
+
+// hints are what the configuration of a kind has.
+const hints: Partial<Record<string, string>> = {
+  tool_gateway: '{"url": "https://…", "honours_key": true}',
+  composio: '{"user_id": "…", "toolkits": ["gmail"]}',
+  sentry: '{"organization": "…"}',
+  webhook: '{"url": "https://…"}',
+  mail: '{"accounts": {"office": {"kind": "imap", "host": "…", "port": 993, "tls": "implicit", "user": "…"}}}',
+  dav: '{"calendars": {"team": "https://…"}, "user": "…"}',
+  builtin: '{"http": {"allow": [{"prefix": "https://…", "methods": ["GET"]}]}}',
+}
+
+const credentialNames: Partial<Record<string, string>> = {
+  composio: 'api_key',
+  linear: 'api_key',
+  slack: 'token',
+  sentry: 'token',
+  webhook: 'signing_secret',
+  dav: 'password',
+}
+
+// fieldsOf returns the fields of a kind of source. A stored source keeps its id.
+export function fieldsOf(stored: boolean, draft: Readonly<Record<string, string>>): readonly PlainField[] {
+  const { '/kind': of = '', '/transport': by } = draft
+  const shape =
+    of === 'mcp'
+      ? [transport, by === transports[1] ? command : url, more]
+      : of === ''
+        ? []
+        : [{ ...config, hint: `A JSON object${hints[of] ? `, such as ${hints[of]}` : ', {} for the usual one'}.` }]
+  const name =
+    of === 'mcp'
+      ? by === transports[1]
+        ? 'NAME=VALUE, for its environment'
+        : 'Header=VALUE'
+      : of === 'mail'
+        ? 'ACCOUNT=PASSWORD'
+        : `${credentialNames[of] ?? 'token'}=VALUE`
+  const secret: PlainField = {
+    ...credentials,
+    hint: `${name}, one a line. Stored encrypted and never shown.${stored ? ' Empty keeps the stored ones.' : ''}`,
+    ...(stored && { none: 'Remove the stored credentials' }),
+  }
+  return [
+    ...(stored ? [] : [id]),
+    kind,
+    ...shape,
+    ...(of === '' ? [] : [secret, ...(discovered.includes(of) ? [quarantine] : []), ...rest]),
+  ]
+}
+
+// formOf returns the value of the form for a stored source: without its credentials, which nobody reads.
+export function formOf(source: Source): JsonObject {
+  const { kind: of, default_risk, drift_guard, on_lost_login, quarantine, enabled } = source
+  const settings = { ...(default_risk && { default_risk }), drift_guard, on_lost_login, quarantine, enabled }
+  const whole = source.config as JsonObject
+  if (of !== 'mcp') return { kind: of, config: whole, ...settings }
+  const { transport: by, url: at, command: program, ...others } = whole
+  return {
+    kind: of,
+    transport: by === 'stdio' ? transports[1] : transports[0],
+    ...(at !== undefined && { url: at }),
+    ...(program !== undefined && { command: program }),
+    ...(Object.keys(others).length > 0 && { more: others }),
+    ...settings,
+  }
+}
+
+// fresh is the form of a new source.
+export const fresh: JsonObject = { kind: 'mcp', transport: transports[0], quarantine: true, enabled: true }
+
+// bodyOf returns the body that stores what a form has.
+export function bodyOf(form: JsonObject): JsonObject {
+  const { kind: of, transport: by, url: at, command: program, config: whole, more: others, credentials: lines } = form
+  const { source_id: _, transport: __, url: ___, command: ____, more: _____, credentials: ______, ...settings } = form
+  const stdio = by === transports[1]
+  const extra = isObject(others) ? others : {}
+  const shape: Json =
+    of === 'mcp'
+      ? stdio
+        ? { transport: 'stdio', command: program!, ...extra }
+        : { transport: 'http', url: at!, ...extra }
+      : whole!
+  const place = of === 'mcp' ? (stdio ? 'env' : 'header') : of === 'mail' ? 'accounts' : 'values'
+  return {
+    ...settings,
+    config: shape,
+    ...(Array.isArray(lines) && { credentials: secretsOf(place, lines.map(String)) }),
+  }
+}
+
+// checked returns what is wrong with a form, by pointer. A line of the credentials is a secret: it is not repeated.
+export function checked({ credentials: lines, config: whole, more: others }: JsonObject): Record<string, string> {
+  return {
+    ...(Array.isArray(lines) &&
+      lines.some((line) => String(line).indexOf('=') < 1) && { '/credentials': 'Each line is NAME=VALUE.' }),
+    ...(whole !== undefined && !isObject(whole) && { '/config': 'It is a JSON object.' }),
+    ...(others !== undefined && !isObject(others) && { '/more': 'It is a JSON object.' }),
+  }
+}
+
+// secretsOf returns credentials of lines; of none it removes the stored ones.
+function secretsOf(place: string, lines: readonly string[]): JsonObject {
+  if (lines.length === 0) return {}
+  return {
+    [place]: Object.fromEntries(
+      lines.map((line) => {
+        const at = line.indexOf('=')
+        return [line.slice(0, at).trim(), line.slice(at + 1)]
+      }),
+    ),
+  }
+}

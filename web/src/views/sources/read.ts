@@ -1,0 +1,48 @@
+import { useQuery } from '@tanstack/react-query'
+import { get, type Problem } from '../../lib/client'
+import { useMay } from '../../lib/me'
+import { queries } from '../../lib/query'
+import type { Breaker, Source } from './health'
+
+interface Page<T> {
+  items: T[]
+  next_cursor: string | null
+}
+
+// all reads a list to its end.
+async function all<T>(to: string, signal?: AbortSignal): Promise<T[]> {
+  const rows: T[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Page<T> = await get<Page<T>>(to, { limit: 200, cursor }, signal)
+    rows.push(...page.items)
+    cursor = page.next_cursor
+  }
+  return rows
+}
+
+export const readSources = (signal?: AbortSignal) => all<Source>('/api/v1/sources', signal)
+
+// While a source is not listed yet, or was asked to be, it is looked at again soon: a listing that finds nothing new
+// has no event.
+export const useSources = (soon: boolean) =>
+  useQuery<Source[], Problem>({
+    queryKey: ['config', 'all-sources'],
+    queryFn: ({ signal }) => readSources(signal),
+    refetchInterval: ({ state: { data } }) =>
+      soon || data?.some((one) => one.enabled && one.listed_at === null) ? 1_000 : 30_000,
+  })
+
+// useBreakers returns the breakers by source. Without the right to read them there are none.
+export function useBreakers(): ReadonlyMap<string, Breaker> {
+  const may = useMay()
+  const read = useQuery<Breaker[], Problem>({
+    queryKey: ['config', 'breakers'],
+    enabled: may('listBreakers') === undefined,
+    queryFn: ({ signal }) => all<Breaker>('/api/v1/breakers', signal),
+    refetchInterval: 30_000,
+  })
+  return new Map(read.data?.map((one) => [one.source, one]))
+}
+
+export const changed = () => void queries.invalidateQueries({ queryKey: ['config'] })
+export const sourceAPI = (id: string) => `/api/v1/sources/${encodeURIComponent(id)}`
