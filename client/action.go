@@ -265,6 +265,8 @@ type InboxFilter struct {
 	// Tool is a tool or a pattern, as source:name, where either may be *.
 	Tool, Source        string
 	Session, Automation string
+	// Person is the id of the person, or of the token of nobody, who proposed.
+	Person string
 	// Query is words that the items have.
 	Query string
 	Risks []envelope.Risk
@@ -289,7 +291,7 @@ func (f InboxFilter) query() url.Values {
 		escalated = strconv.FormatBool(*f.Escalated)
 	}
 	return given("kind", joined(f.Kinds), "cohort", f.Cohort, "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
-		"q", f.Query, "risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
+		"person", f.Person, "q", f.Query, "risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
 }
 
 // Inbox lists the actions that wait for a person, with the caller's choices.

@@ -212,6 +212,9 @@ type InboxCounts struct {
 	Expiring  int `json:"expiring"`
 	// Tools are the tools with the most items, the most first.
 	Tools []ToolCount `json:"tools"`
+	// Sessions and People are the ones with the most items, the most first.
+	Sessions []SessionCount `json:"sessions"`
+	People   []PersonCount  `json:"people"`
 	// LostLogins are the sources that somebody has to log in to again, whatever the
 	// filter.
 	LostLogins []string `json:"lost_logins"`
@@ -250,6 +253,20 @@ type InboxNoticed struct {
 type ToolCount struct {
 	Tool  string `json:"tool"`
 	Count int    `json:"count"`
+}
+
+// SessionCount counts the items of one session.
+type SessionCount struct {
+	Session string `json:"session_id"`
+	Count   int    `json:"count"`
+}
+
+// PersonCount counts the items that one person proposed, or a token of nobody. Name
+// is empty if it is unknown.
+type PersonCount struct {
+	Person uuid.UUID `json:"person_id"`
+	Name   string    `json:"name"`
+	Count  int       `json:"count"`
 }
 
 // ReviewRule is the number of approvals for the actions that a key matches,

@@ -30,7 +30,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 -- sort them.
 (
     SELECT
-        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         a.approval_expires_at AS expires_at, (p.escalated_at IS NOT NULL)::boolean AS escalated,
         NULL::timestamptz AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM actions a
@@ -52,6 +52,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
         AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (sqlc.narg(person)::uuid IS NULL OR a.person = sqlc.narg(person))
         AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
         AND (sqlc.narg(escalated)::boolean IS NULL OR (p.escalated_at IS NOT NULL) = sqlc.narg(escalated))
         AND (sqlc.narg(expires_before)::timestamptz IS NULL OR a.approval_expires_at < sqlc.narg(expires_before))
@@ -77,7 +78,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 UNION ALL
 (
     SELECT
-        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, l.created_at AS since, NULL::uuid AS workflow_id, l.code, l.message
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
@@ -92,6 +93,7 @@ UNION ALL
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
         AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (sqlc.narg(person)::uuid IS NULL OR a.person = sqlc.narg(person))
         AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
         AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
         AND sqlc.narg(expires_before)::timestamptz IS NULL
@@ -116,7 +118,7 @@ UNION ALL
 UNION ALL
 (
     SELECT
-        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, w.updated_at AS since, s.workflow_id, s.code, s.message
     FROM workflows w
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
@@ -132,6 +134,7 @@ UNION ALL
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
         AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (sqlc.narg(person)::uuid IS NULL OR a.person = sqlc.narg(person))
         AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
         AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
         AND sqlc.narg(expires_before)::timestamptz IS NULL
@@ -156,10 +159,11 @@ UNION ALL
 UNION ALL
 (
     SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM triage_proposals t
     JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+    JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
     LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'notify' = ANY (@kinds::text[])
@@ -174,6 +178,7 @@ UNION ALL
         AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
         AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
         AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (sqlc.narg(person)::uuid IS NULL OR b.person = sqlc.narg(person))
         AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
         AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
         AND sqlc.narg(expires_before)::timestamptz IS NULL
@@ -202,6 +207,11 @@ UNION ALL
 SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%';
+
+-- name: InboxPeople :many
+-- The names of people, or of tokens that belong to no person.
+SELECT w.proposer_id::uuid AS person, w.name::text AS name FROM proposers w
+WHERE w.tenant_id = @tenant_id AND w.proposer_id = ANY (@people::uuid[]);
 
 -- name: InboxNoticed :execrows
 -- Acknowledges what triage did by itself. What waits for a person, was approved by

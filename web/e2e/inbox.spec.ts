@@ -139,6 +139,44 @@ for (const hand of hands) {
       expect((await action(id)).envelope.args).toEqual({ title: 'New', note: 'what I typed' })
     })
 
+    test('two people fill in the same form: the second sees both texts, and nothing typed is lost', async ({
+      browser,
+      recorder,
+    }) => {
+      await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('pair'))}`, {
+        approvals: 2,
+        wait: '1h',
+      })
+      const [anas, bos] = [await another(browser), await another(browser)]
+      const id = await recorder.propose('pair', '{"title":"Old","note":"as it was"}')
+      for (const [page, name] of [
+        [anas, 'Ana'],
+        [bos, 'Bo'],
+      ] as const) {
+        await login(page, await person(`${name} types ${hand} ${Date.now()}`), `/inbox/${id}`)
+        await give(page, hand, 'e', 'Edit')
+        await page.getByLabel('title', { exact: true }).fill(`Title of ${name}`)
+      }
+      await bos.getByLabel('note', { exact: true }).fill('Note of Bo')
+      await give(anas, hand, 'Control+Enter', 'Save, keep waiting')
+      const alert = bos.getByRole('alert').filter({ hasText: 'Changed since' })
+      await expect(alert).toContainText('Title of Ana')
+      await expect(bos.getByLabel('title', { exact: true })).toHaveValue('Title of Bo')
+      await bos.keyboard.press('Control+Enter')
+      expect((await action(id)).envelope.args).toEqual({ title: 'Title of Ana', note: 'as it was' })
+      await give(bos, hand, 'Tab', 'I have reviewed it')
+      await expect(bos.getByLabel('title', { exact: true })).toHaveValue('Title of Bo')
+      await expect(bos.getByLabel('note', { exact: true })).toHaveValue('Note of Bo')
+      const changes = bos.getByRole('region', { name: 'What you change' })
+      for (const text of [/title.*Ana.*Bo/, /note.*Note.*Bo/]) await expect(changes).toContainText(text)
+      await give(bos, hand, 'Control+Enter', 'Save, keep waiting')
+      await expect
+        .poll(async () => (await action(id)).envelope.args)
+        .toEqual({ title: 'Title of Bo', note: 'Note of Bo' })
+      await expect(anas.getByText('Title of Bo').first()).toBeVisible()
+      for (const page of [anas, bos]) await page.context().close()
+    })
+
     test('the time to decide ends while a word to the agent is written', async ({ operator: page, recorder }) => {
       await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('brief'))}`, { wait: '6s' })
       const id = await recorder.propose('brief', '{"title":"Too late"}')

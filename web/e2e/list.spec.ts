@@ -1,5 +1,6 @@
 // The list of the inbox: marks by mouse and touch, rows that are left out of a batch, and the search by words.
-import { expect, phase, test } from './recorder'
+import { violations } from './browser'
+import { api, expect, give, hands, phase, type Recorder, test, url } from './recorder'
 
 test('rows are marked by their boxes, also a range, and left out of the batch by hand', async ({
   operator: page,
@@ -50,4 +51,107 @@ test('words of the arguments find an action, on a phone too', async ({ operator:
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: 'Find anything' }).fill(word)
   await expect(page.getByRole('option', { name: new RegExp(word) })).toBeVisible()
+})
+
+// inSessions proposes actions, each of a session with a title.
+async function inSessions(recorder: Recorder, name: 'grouped' | 'chosen', calls: string[][]): Promise<string[]> {
+  const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+    items: calls.map(([session_id, title], n) => ({
+      type: 'mcp.exec',
+      external_id: `${name}-${n}-${session_id}`,
+      session_id,
+      tool: { source: recorder.source, name },
+      args: { title },
+    })),
+  })
+  return items.map((one) => one.action_id)
+}
+
+for (const hand of hands) {
+  test(`groups by session are closed, marked whole and decided one after the other, by ${hand}`, async ({
+    operator: page,
+    recorder,
+  }) => {
+    const about = `${hand}-${Date.now()}`
+    const ids = await inSessions(
+      recorder,
+      'grouped',
+      ['a one', 'b two', 'a three', 'b four', 'a five'].map((text) => {
+        const [session, word] = text.split(' ')
+        return [`${session} ${about}`, `Group ${word} ${about}`]
+      }),
+    )
+    await page.goto(`${url()}/inbox?tool=${encodeURIComponent(recorder.tool('grouped'))}`)
+    const rows = page.locator('.list-row')
+    await expect(rows).toHaveCount(5)
+    const order = page.getByLabel('Order')
+    await order.focus()
+    await order.selectOption('session')
+    await expect(order).toBeFocused()
+    await expect(page).toHaveURL(/order=session/)
+    const head = (name: string) => page.locator('.list-head', { hasText: `${name} ${about}` })
+    await expect(head('a').getByText('3 waiting')).toBeVisible()
+    await expect(rows.nth(1)).toContainText(`Group three ${about}`)
+    expect(await violations(page)).toEqual([])
+
+    const fold = head('a').getByRole('button', { expanded: true })
+    await rows.nth(1).click()
+    if (hand === 'pointer') await fold.click()
+    else await page.keyboard.press('z')
+    await expect(rows).toHaveCount(2)
+    await head('a').getByRole('button', { expanded: false }).focus()
+    await page.keyboard.press('Enter')
+    await expect(rows).toHaveCount(5)
+
+    await rows.nth(1).click()
+    const title = page.getByRole('article').locator('.headline')
+    await expect(title).toContainText('Group three')
+    await give(page, hand, 'a', 'Approve')
+    await expect(title).toContainText('Group five')
+    await give(page, hand, 'a', 'Approve')
+    await expect(title).toContainText('Group one')
+    await expect(head('a').getByText('1 waiting')).toBeVisible()
+
+    await rows.nth(3).click()
+    if (hand === 'pointer') await page.getByRole('button', { name: `Mark all of b ${about}` }).click()
+    else await page.keyboard.press('Shift+X')
+    await expect(page.getByRole('region', { name: 'Marked' })).toContainText('2 marked')
+    await page.getByRole('button', { name: 'Approve 2' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve 2' }).click()
+    for (const id of [ids[1]!, ids[2]!, ids[3]!, ids[4]!]) await expect.poll(() => phase(id)).toBe('completed')
+    expect(await phase(ids[0]!)).toBe('pending')
+    await api('operator', 'POST', `/api/v1/actions/${ids[0]}/deny`, { note: 'the end' })
+  })
+}
+
+test('filters are chosen with their counts, the focus stays, and one that the list does not have is an error', async ({
+  operator: page,
+  recorder,
+}) => {
+  const about = String(Date.now())
+  await inSessions(
+    recorder,
+    'chosen',
+    ['x', 'y', 'y'].map((session) => [`${session} ${about}`, `Chosen ${about}`]),
+  )
+  await page.goto(`${url()}/inbox?tool=${encodeURIComponent(recorder.tool('chosen'))}`)
+  const rows = page.locator('.list-row')
+  const session = page.getByLabel('Session', { exact: true })
+  await expect(session.getByRole('option', { name: `y ${about} · 2` })).toBeAttached()
+  await session.focus()
+  await session.selectOption(`y ${about}`)
+  await expect(rows).toHaveCount(2)
+  await expect(session).toBeFocused()
+  await expect(page.getByLabel('Filter', { exact: true })).toHaveValue(/session:"y/)
+  await expect(session.getByRole('option', { name: `x ${about} · 1` })).toBeAttached()
+  expect(await violations(page)).toEqual([])
+  await page.getByRole('button', { name: 'Remove session' }).click()
+  await expect(rows).toHaveCount(3)
+  await expect(session).toBeFocused()
+
+  await page.goto(`${url()}/inbox?sesion=x`)
+  await expect(page.getByRole('alert')).toContainText('Unknown filter “sesion”')
+  await expect(rows).toHaveCount(0)
+  await page.getByRole('button', { name: 'Remove it' }).click()
+  await expect(rows.first()).toBeVisible()
 })

@@ -46,6 +46,8 @@ const names = [
   'wide',
   'boxed',
   'brief',
+  'grouped',
+  'chosen',
   'like',
   'many',
   'later',

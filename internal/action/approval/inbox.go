@@ -74,6 +74,7 @@ type InboxItem struct {
 	Employee   envelope.EmployeeID
 	// ProposedBy is the proposer; empty for Countersign itself.
 	ProposedBy envelope.Actor
+	person     uuid.UUID
 	// Title is the tool's own.
 	Title  string
 	Effect envelope.Effect
@@ -149,6 +150,8 @@ type InboxFilter struct {
 	Kinds []InboxKind
 	// Tool is the name at its source.
 	Source, Tool, Session, Automation string
+	// Person is who proposed, or the token of nobody; zero selects everybody.
+	Person uuid.UUID
 	// Cohort selects actions of triage about messages of a cohort.
 	Cohort    string
 	Risks     []envelope.Risk

@@ -1,24 +1,26 @@
 package approval
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // The bounds of InboxCounts.
 const (
 	maxCounted = 5000
-	maxTools   = 20
+	maxValues  = 20
 	// expiringWithin is the time to expiry below which an item counts as expiring.
 	expiringWithin = time.Hour
 )
@@ -49,6 +51,9 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 			}
 		}
 		c = countItems(counted, soon, len(f.Kinds) == 0)
+		if err := nameOf(ctx, tx, tenant, c.People); err != nil {
+			return err
+		}
 		if c.LostLogins, c.NeededScopes, err = d.lostLogins(ctx, tx, tenant); err != nil {
 			return err
 		}
@@ -133,8 +138,8 @@ func (f InboxFilter) counted() [][]InboxKind {
 // countItems counts items, in parts of which each may have one more than
 // maxCounted. unasked reports whether notices count by their kind alone.
 func countItems(parts [][]InboxItem, soon time.Time, unasked bool) wire.InboxCounts {
-	c := wire.InboxCounts{Tools: []wire.ToolCount{}}
-	tools := make(map[policy.Key]int)
+	var c wire.InboxCounts
+	tools, sessions, people := make(map[string]int), make(map[string]int), make(map[uuid.UUID]int)
 	for _, items := range parts {
 		c.Capped = c.Capped || len(items) > maxCounted
 		for _, it := range items[:min(len(items), maxCounted)] {
@@ -143,7 +148,13 @@ func countItems(parts [][]InboxItem, soon time.Time, unasked bool) wire.InboxCou
 				continue
 			}
 			c.Total++
-			tools[it.Tool]++
+			tools[it.Tool.String()]++
+			if it.Session != "" {
+				sessions[it.Session]++
+			}
+			if it.person != uuid.Nil {
+				people[it.person]++
+			}
 			if it.Escalated {
 				c.Escalated++
 			}
@@ -155,14 +166,20 @@ func countItems(parts [][]InboxItem, soon time.Time, unasked bool) wire.InboxCou
 	if c.Total > maxCounted {
 		c.Total, c.Capped = maxCounted, true
 	}
-	for key, n := range tools {
-		c.Tools = append(c.Tools, wire.ToolCount{Tool: key.String(), Count: n})
-	}
-	slices.SortFunc(c.Tools, func(a, b wire.ToolCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Tool, b.Tool))
-	})
-	c.Tools = c.Tools[:min(len(c.Tools), maxTools)]
+	c.Tools = mostOf(tools, strings.Compare, func(tool string, n int) wire.ToolCount { return wire.ToolCount{Tool: tool, Count: n} })
+	c.Sessions = mostOf(sessions, strings.Compare, func(id string, n int) wire.SessionCount { return wire.SessionCount{Session: id, Count: n} })
+	c.People = mostOf(people, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }, func(id uuid.UUID, n int) wire.PersonCount { return wire.PersonCount{Person: id, Count: n} })
 	return c
+}
+
+// mostOf returns the values with the most items, the most first.
+func mostOf[K comparable, V any](counts map[K]int, compare func(a, b K) int, value func(of K, n int) V) []V {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), compare(a, b)) })
+	all := make([]V, 0, maxValues)
+	for _, key := range keys[:min(len(keys), maxValues)] {
+		all = append(all, value(key, counts[key]))
+	}
+	return all
 }
 
 // countOf returns the count of a kind.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 )
@@ -138,6 +140,8 @@ func TestTheInboxIsFiltered(t *testing.T) {
 		"no tool":    {approval.InboxFilter{Source: "src", Tool: "mail"}, func(approval.InboxItem) bool { return false }},
 		"session":    {approval.InboxFilter{Session: "s-1"}, func(it approval.InboxItem) bool { return it.Session == "s-1" }},
 		"automation": {approval.InboxFilter{Automation: "a-2"}, func(it approval.InboxItem) bool { return it.Automation == "a-2" }},
+		"person":     {approval.InboxFilter{Person: o.agent()}, func(approval.InboxItem) bool { return true }},
+		"nobody":     {approval.InboxFilter{Person: uuid.New()}, func(approval.InboxItem) bool { return false }},
 		"risks": {approval.InboxFilter{Risks: []envelope.Risk{envelope.RiskLow, envelope.RiskHigh}}, func(it approval.InboxItem) bool {
 			return it.Risk == envelope.RiskLow || it.Risk == envelope.RiskHigh
 		}},
@@ -185,6 +189,20 @@ func TestTheInboxIsFiltered(t *testing.T) {
 			}
 			if len(want) > 0 && (len(c.Tools) != 1 || c.Tools[0].Tool != "src:act" || c.Tools[0].Count != len(want)) || len(want) == 0 && len(c.Tools) > 0 {
 				t.Errorf("tools = %+v", c.Tools)
+			}
+			sessions := make(map[string]int)
+			for _, it := range whole {
+				if test.keeps(it) {
+					sessions[it.Session]++
+				}
+			}
+			for _, s := range c.Sessions {
+				if sessions[s.Session] != s.Count {
+					t.Errorf("sessions = %+v, want %v", c.Sessions, sessions)
+				}
+			}
+			if len(c.Sessions) != len(sessions) || len(want) > 0 && (len(c.People) != 1 || c.People[0].Person != o.agent() || c.People[0].Count != len(want)) {
+				t.Errorf("sessions = %+v, want %v; people = %+v", c.Sessions, sessions, c.People)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -22,7 +23,7 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 	rows, err := dbsqlc.New().InboxItems(ctx, tx, inboxParams(tenant, q))
 	all, err := postgres.Map(rows, err, func(r dbsqlc.InboxItemsRow) InboxItem {
 		return InboxItem{
-			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Session: r.SessionID,
+			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Session: r.SessionID, person: postgres.OrZero(r.Person),
 			Risk: riskOfRank(r.RiskRank), ExpiresAt: postgres.OrZero(r.ExpiresAt), Escalated: r.Escalated, Since: postgres.OrZero(r.Since),
 			Workflow: postgres.OrZero(r.WorkflowID), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
 		}
@@ -62,10 +63,23 @@ func setKinds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []In
 	return nil
 }
 
+// nameOf sets the names of people.
+func nameOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, people []wire.PersonCount) error {
+	ids := make([]uuid.UUID, len(people))
+	for i := range people {
+		ids[i] = people[i].Person
+	}
+	rows, err := dbsqlc.New().InboxPeople(ctx, tx, &dbsqlc.InboxPeopleParams{TenantID: tenant, People: ids})
+	for _, r := range rows {
+		people[slices.Index(ids, r.Person)].Name = r.Name
+	}
+	return err
+}
+
 func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
 	p := &dbsqlc.InboxItemsParams{
 		TenantID: tenant, Kinds: postgres.Texts[string](q.kinds()), Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
-		Automation: postgres.OrNull(q.Automation), Cohort: q.Cohort, Words: append([]string{}, q.Words...), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
+		Automation: postgres.OrNull(q.Automation), Person: postgres.OrNull(q.Person), Cohort: q.Cohort, Words: append([]string{}, q.Words...), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
 		Sort: string(q.Order), Most: int64(q.Most),
 	}
 	for _, r := range q.Risks {

@@ -110,6 +110,7 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
 	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
 	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	flags.StringVar(&f.Person, "person", "", "filter by the `id` of the person, or of the token of nobody, who proposed")
 	flags.StringVar(&f.Query, "search", "", "search arguments, tools, people and sessions for `words`")
 	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, question, review, unknown, compensation, notify (only if named)",
 		wire.InboxApproval, wire.InboxQuestion, wire.InboxReview, wire.InboxUnknown, wire.InboxCompensation, wire.InboxNotify)
@@ -165,10 +166,19 @@ func showCounts(a *command.App, counts wire.InboxCounts) error {
 	if err != nil {
 		return err
 	}
-	return command.View[wire.ToolCount]{
-		Head: []string{"TOOL", "WAITING"},
-		Row:  func(t wire.ToolCount) []string { return []string{t.Tool, strconv.Itoa(t.Count)} },
-	}.Show(a)(counts.Tools, nil)
+	var rows [][]string
+	for _, t := range counts.Tools {
+		rows = append(rows, []string{"tool", t.Tool, "", strconv.Itoa(t.Count)})
+	}
+	for _, s := range counts.Sessions {
+		rows = append(rows, []string{"session", s.Session, "", strconv.Itoa(s.Count)})
+	}
+	for _, p := range counts.People {
+		rows = append(rows, []string{"person", p.Person.String(), p.Name, strconv.Itoa(p.Count)})
+	}
+	return command.View[[]string]{
+		Head: []string{"OF", "VALUE", "NAME", "WAITING"}, Row: func(row []string) []string { return row },
+	}.Show(a)(rows, nil)
 }
 
 // waitsText describes the reason why an item is in the inbox.

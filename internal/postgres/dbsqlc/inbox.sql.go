@@ -94,7 +94,7 @@ func (q *Queries) InboxDetails(ctx context.Context, db DBTX, arg *InboxDetailsPa
 const inboxItems = `-- name: InboxItems :many
 (
     SELECT
-        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         a.approval_expires_at AS expires_at, (p.escalated_at IS NOT NULL)::boolean AS escalated,
         NULL::timestamptz AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM actions a
@@ -116,32 +116,33 @@ const inboxItems = `-- name: InboxItems :many
         AND ($6::text IS NULL OR a.tool_name = $6)
         AND ($7::text IS NULL OR a.session_id = $7)
         AND ($8::text IS NULL OR a.automation_id = $8)
-        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
-        AND ($10::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $10)
-        AND ($11::timestamptz IS NULL OR a.approval_expires_at < $11)
-        AND CASE $12::text
-            WHEN 'newest' THEN a.action_id < $13
-            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($14::timestamptz, $13)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($16::boolean, $17::text, $13)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($18::text, $19::text, $13)
-            ELSE a.action_id > $13::uuid
+        AND ($9::uuid IS NULL OR a.person = $9)
+        AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
+        AND ($11::boolean IS NULL OR (p.escalated_at IS NOT NULL) = $11)
+        AND ($12::timestamptz IS NULL OR a.approval_expires_at < $12)
+        AND CASE $13::text
+            WHEN 'newest' THEN a.action_id < $14
+            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > ($15::timestamptz, $14)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($16::integer, $14)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($17::boolean, $18::text, $14)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($19::text, $20::text, $14)
+            ELSE a.action_id > $14::uuid
         END
     ORDER BY
-        CASE WHEN $12 = 'expiry' THEN a.approval_expires_at END,
-        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
+        CASE WHEN $13 = 'expiry' THEN a.approval_expires_at END,
+        CASE WHEN $13 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
+        CASE WHEN $13 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $20::bigint
+    LIMIT $21::bigint
 )
 UNION ALL
 (
     SELECT
-        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, l.created_at AS since, NULL::uuid AS workflow_id, l.code, l.message
     FROM dead_letters l
     JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
@@ -156,31 +157,32 @@ UNION ALL
         AND ($6::text IS NULL OR a.tool_name = $6)
         AND ($7::text IS NULL OR a.session_id = $7)
         AND ($8::text IS NULL OR a.automation_id = $8)
-        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
-        AND ($10::boolean IS NULL OR NOT $10)
-        AND $11::timestamptz IS NULL
-        AND CASE $12::text
-            WHEN 'newest' THEN l.action_id < $13
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($14::timestamptz, $13)
-            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($15::integer, $13)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", l.action_id) > ($16::boolean, $17::text, $13)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", l.action_id) > ($18::text, $19::text, $13)
-            ELSE l.action_id > $13::uuid
+        AND ($9::uuid IS NULL OR a.person = $9)
+        AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
+        AND ($11::boolean IS NULL OR NOT $11)
+        AND $12::timestamptz IS NULL
+        AND CASE $13::text
+            WHEN 'newest' THEN l.action_id < $14
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > ($15::timestamptz, $14)
+            WHEN 'risk' THEN (r.risk_rank, l.action_id) > ($16::integer, $14)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", l.action_id) > ($17::boolean, $18::text, $14)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", l.action_id) > ($19::text, $20::text, $14)
+            ELSE l.action_id > $14::uuid
         END
     ORDER BY
-        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN $12 = 'newest' THEN l.action_id END DESC,
+        CASE WHEN $13 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
+        CASE WHEN $13 = 'newest' THEN l.action_id END DESC,
         l.action_id
-    LIMIT $20::bigint
+    LIMIT $21::bigint
 )
 UNION ALL
 (
     SELECT
-        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, a.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, w.updated_at AS since, s.workflow_id, s.code, s.message
     FROM workflows w
     JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
@@ -196,34 +198,36 @@ UNION ALL
         AND ($6::text IS NULL OR a.tool_name = $6)
         AND ($7::text IS NULL OR a.session_id = $7)
         AND ($8::text IS NULL OR a.automation_id = $8)
-        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
-        AND ($10::boolean IS NULL OR NOT $10)
-        AND $11::timestamptz IS NULL
-        AND CASE $12::text
-            WHEN 'newest' THEN s.action_id < $13
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($14::timestamptz, $13)
-            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($15::integer, $13)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", s.action_id) > ($16::boolean, $17::text, $13)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", s.action_id) > ($18::text, $19::text, $13)
-            ELSE s.action_id > $13::uuid
+        AND ($9::uuid IS NULL OR a.person = $9)
+        AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
+        AND ($11::boolean IS NULL OR NOT $11)
+        AND $12::timestamptz IS NULL
+        AND CASE $13::text
+            WHEN 'newest' THEN s.action_id < $14
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > ($15::timestamptz, $14)
+            WHEN 'risk' THEN (r.risk_rank, s.action_id) > ($16::integer, $14)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", s.action_id) > ($17::boolean, $18::text, $14)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", s.action_id) > ($19::text, $20::text, $14)
+            ELSE s.action_id > $14::uuid
         END
     ORDER BY
-        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN $12 = 'newest' THEN s.action_id END DESC,
+        CASE WHEN $13 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
+        CASE WHEN $13 = 'newest' THEN s.action_id END DESC,
         s.action_id
-    LIMIT $20::bigint
+    LIMIT $21::bigint
 )
 UNION ALL
 (
     SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, r.risk_rank::integer AS risk_rank,
+        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
         NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
     FROM triage_proposals t
     JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+    JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
     LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
     CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
     WHERE 'notify' = ANY ($1::text[])
@@ -238,26 +242,27 @@ UNION ALL
         AND ($6::text IS NULL OR a.tool_name = $6)
         AND ($7::text IS NULL OR a.session_id = $7)
         AND ($8::text IS NULL OR a.automation_id = $8)
-        AND (cardinality($9::integer[]) = 0 OR r.risk_rank = ANY ($9::integer[]))
-        AND ($10::boolean IS NULL OR NOT $10)
-        AND $11::timestamptz IS NULL
-        AND CASE $12::text
-            WHEN 'newest' THEN a.action_id < $13
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($14::timestamptz, $13)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($15::integer, $13)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($16::boolean, $17::text, $13)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($18::text, $19::text, $13)
-            ELSE a.action_id > $13::uuid
+        AND ($9::uuid IS NULL OR b.person = $9)
+        AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
+        AND ($11::boolean IS NULL OR NOT $11)
+        AND $12::timestamptz IS NULL
+        AND CASE $13::text
+            WHEN 'newest' THEN a.action_id < $14
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($15::timestamptz, $14)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($16::integer, $14)
+            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($17::boolean, $18::text, $14)
+            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($19::text, $20::text, $14)
+            ELSE a.action_id > $14::uuid
         END
     ORDER BY
-        CASE WHEN $12 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $12 = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN $12 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN $12 = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN $12 = 'newest' THEN a.action_id END DESC,
+        CASE WHEN $13 = 'risk' THEN r.risk_rank END,
+        CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
+        CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
+        CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
+        CASE WHEN $13 = 'newest' THEN a.action_id END DESC,
         a.action_id
-    LIMIT $20::bigint
+    LIMIT $21::bigint
 )
 `
 
@@ -270,6 +275,7 @@ type InboxItemsParams struct {
 	Tool           *string
 	Session        *string
 	Automation     *string
+	Person         *uuid.UUID
 	RiskRanks      []int32
 	Escalated      *bool
 	ExpiresBefore  *time.Time
@@ -290,6 +296,7 @@ type InboxItemsRow struct {
 	SourceID   string
 	ToolName   string
 	SessionID  string
+	Person     *uuid.UUID
 	RiskRank   int32
 	ExpiresAt  *time.Time
 	Escalated  bool
@@ -320,6 +327,7 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 		arg.Tool,
 		arg.Session,
 		arg.Automation,
+		arg.Person,
 		arg.RiskRanks,
 		arg.Escalated,
 		arg.ExpiresBefore,
@@ -346,6 +354,7 @@ func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams
 			&i.SourceID,
 			&i.ToolName,
 			&i.SessionID,
+			&i.Person,
 			&i.RiskRank,
 			&i.ExpiresAt,
 			&i.Escalated,
@@ -423,4 +432,40 @@ func (q *Queries) InboxNoticed(ctx context.Context, db DBTX, arg *InboxNoticedPa
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const inboxPeople = `-- name: InboxPeople :many
+SELECT w.proposer_id::uuid AS person, w.name::text AS name FROM proposers w
+WHERE w.tenant_id = $1 AND w.proposer_id = ANY ($2::uuid[])
+`
+
+type InboxPeopleParams struct {
+	TenantID envelope.TenantID
+	People   []uuid.UUID
+}
+
+type InboxPeopleRow struct {
+	Person uuid.UUID
+	Name   string
+}
+
+// The names of people, or of tokens that belong to no person.
+func (q *Queries) InboxPeople(ctx context.Context, db DBTX, arg *InboxPeopleParams) ([]InboxPeopleRow, error) {
+	rows, err := db.Query(ctx, inboxPeople, arg.TenantID, arg.People)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InboxPeopleRow{}
+	for rows.Next() {
+		var i InboxPeopleRow
+		if err := rows.Scan(&i.Person, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -117,7 +117,7 @@ func TestInboxRejectsUnknownParameters(t *testing.T) {
 		f.mail(object{})
 	}
 	for _, query := range []string{
-		"sort=risk", "kind=other", "kind=approval,", "risk=danger", "order=alphabet", "escalated=maybe", "expires_before=soon", "tool=write", "view=short",
+		"sort=risk", "kind=other", "kind=approval,", "risk=danger", "order=alphabet", "escalated=maybe", "expires_before=soon", "person=ana", "tool=write", "view=short",
 		"kind=approval&kind=unknown", "session=", "source=mail&tool=crm:*",
 	} {
 		f.operator.send("GET", "/api/v1/inbox?"+query, nil).wants(t, 400)

@@ -44,6 +44,8 @@ const rows = {
   mark: { label: 'Mark', keys: ['x'], group: 'Lists' },
   extend_down: { label: 'Mark down to the next', keys: ['Shift+j'], group: 'Lists' },
   extend_up: { label: 'Mark up to the previous', keys: ['Shift+k'], group: 'Lists' },
+  mark_group: { label: 'Mark the whole group', keys: ['Shift+x'], group: 'Lists' },
+  fold_group: { label: 'Open or close the group', keys: ['z'], group: 'Lists' },
   show_new: { label: 'Show new items', keys: ['.'], group: 'Lists' },
   filter: { label: 'Filter', keys: ['/'], group: 'Lists' },
   approve: { label: 'Approve', keys: ['a'], group: 'Decide' },

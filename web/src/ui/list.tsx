@@ -21,11 +21,16 @@ export interface ListProps<T> {
   row: (item: T, state: { selected: boolean }) => ReactNode
   // rowHeight is the height of a row in pixels, for lists of which not all rows are in the document.
   rowHeight?: number
+  // heads stand above the row of an index, those of the number of rows below all; each is headHeight pixels high.
+  heads?: ReadonlyMap<number, readonly ReactNode[]> | undefined
   // onEnd is called when the last rows come into view.
   onEnd?: () => void
   // keys switches the keys of the list off, where another list has them.
   keys?: boolean
 }
+
+export const headHeight = 40
+const noHeads: ReadonlyMap<number, readonly ReactNode[]> = new Map()
 
 // withRow returns the rows of a range, in order, and one more.
 function withRow(range: number[], row: number): number[] {
@@ -57,6 +62,7 @@ export function List<T>(props: ListProps<T>) {
     onMark,
     row,
     rowHeight = 56,
+    heads = noHeads,
     onEnd,
     keys = true,
   } = props
@@ -68,12 +74,18 @@ export function List<T>(props: ListProps<T>) {
     count: items.length,
     enabled: virtual,
     getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
+    estimateSize: (index) => rowHeight + headHeight * (heads.get(index)?.length ?? 0),
+    paddingEnd: headHeight * (heads.get(items.length)?.length ?? 0),
     overscan: 6,
     rangeExtractor,
     // A list that grows beyond what is in the document stays where it was scrolled to.
     initialOffset: () => scroller.current?.scrollTop ?? 0,
   })
+
+  // layout is where the heads stand: rows are measured again where it changed.
+  const layout = useMemo(() => [...heads].map(([index, of]) => `${index}:${of.length}`).join(' '), [heads])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the virtualizer is one object for as long as the list is
+  useLayoutEffect(() => virtualizer.measure(), [layout])
 
   const go = (to: number) => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))]
@@ -116,8 +128,9 @@ export function List<T>(props: ListProps<T>) {
     keys && onMark && { id: 'extend_up', whyNot: nothing, run: () => extend(-1) },
   ])
 
+  const headsAbove = (index: number) => headHeight * (heads.get(index)?.length ?? 0)
   const shown = virtual
-    ? virtualizer.getVirtualItems().map((v) => ({ index: v.index, top: v.start }))
+    ? virtualizer.getVirtualItems().map((v) => ({ index: v.index, top: v.start + headsAbove(v.index) }))
     : items.map((_, index) => ({ index, top: undefined }))
   const drawn = shown.length > 0
 
@@ -128,7 +141,11 @@ export function List<T>(props: ListProps<T>) {
     const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
     // Where the list knows its rows' heights, the browser need not lay the page out to tell whether one is in view.
     if (!virtual) shownRow?.scrollIntoView({ block: 'nearest' })
-    else if (drawn) reveal(virtualizer, at * rowHeight, rowHeight)
+    else if (drawn) {
+      let above = 0
+      for (const [index, of] of heads) if (index <= at) above += of.length
+      reveal(virtualizer, at * rowHeight + above * headHeight, rowHeight)
+    }
     const focused = document.activeElement
     if (
       shownRow &&
@@ -136,7 +153,7 @@ export function List<T>(props: ListProps<T>) {
     ) {
       shownRow.focus({ preventScroll: true })
     }
-  }, [selected, at, virtual, drawn, rowHeight])
+  }, [selected, at, virtual, drawn, rowHeight, layout])
 
   useEffect(() => {
     const element = scroller.current
@@ -145,7 +162,7 @@ export function List<T>(props: ListProps<T>) {
     near()
     element.addEventListener('scroll', near, { passive: true })
     return () => element.removeEventListener('scroll', near)
-  }, [onEnd, rowHeight, items.length])
+  }, [onEnd, rowHeight, items.length, heads])
 
   const draw = ({ index, top }: { index: number; top: number | undefined }) => {
     const item = items[index]
@@ -190,10 +207,25 @@ export function List<T>(props: ListProps<T>) {
       </li>
     )
   }
+  const drawHeads = (index: number, bottom: number | undefined) => {
+    const of = heads.get(index) ?? []
+    return of.map((head, i) => (
+      <li
+        key={(head as { key?: string | null } | null)?.key ?? `head ${index} ${i}`}
+        className={bottom === undefined ? 'list-head' : 'list-head list-virtual'}
+        style={
+          bottom === undefined ? undefined : { transform: `translateY(${bottom - (of.length - i) * headHeight}px)` }
+        }
+      >
+        {head}
+      </li>
+    ))
+  }
   return (
     <div className="list" ref={scroller}>
       <ul aria-label={label} style={virtual ? { height: virtualizer.getTotalSize() } : undefined}>
-        {shown.map(draw)}
+        {shown.flatMap((one) => [...drawHeads(one.index, one.top), draw(one)])}
+        {drawHeads(items.length, virtual ? virtualizer.getTotalSize() : undefined)}
       </ul>
     </div>
   )

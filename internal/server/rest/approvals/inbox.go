@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -116,6 +117,11 @@ func acknowledge(c *request.Call, ids ...envelope.ActionID) (int, error) {
 func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 	q := c.Query
 	f.Session, f.Automation = q.Get("session"), q.Get("automation")
+	if text := q.Get("person"); text != "" {
+		if f.Person, err = uuid.Parse(text); err != nil {
+			return f, request.Invalid("/query/person", envelope.RuleFormat, "is not an id")
+		}
+	}
 	f.Kinds, f.Risks = request.Several[approval.InboxKind](c, "kind"), request.Several[envelope.Risk](c, "risk")
 	if text := q.Get("escalated"); text != "" {
 		f.Escalated = new(text == "true")

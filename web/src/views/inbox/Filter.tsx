@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from 'react'
 import { useCommands } from '../../lib/keys'
 import { shown } from '../../lib/text'
-import { Icon } from '../../ui'
-import { type Filters, typed, words } from './items'
+import { Button, Icon } from '../../ui'
+import { type Counts, complaints, type Filters, known, typed, useCounts, words } from './items'
 
 const orders = [
   ['oldest', 'oldest first'],
@@ -29,7 +29,6 @@ export function Filter({ filters, onChange }: { filters: Filters; onChange: (fil
     if ('problem' in result) return setProblem(result.problem)
     setProblem('')
     onChange(result.filters)
-    ref.current?.blur()
   }
   return (
     <form
@@ -78,5 +77,119 @@ export function Filter({ filters, onChange }: { filters: Filters; onChange: (fil
         </p>
       )}
     </form>
+  )
+}
+
+interface Choice {
+  value: string
+  label: string
+  count?: number
+}
+
+const facets: readonly {
+  name: 'session' | 'tool' | 'person' | 'risk'
+  label: string
+  of: (counts: Counts) => Choice[]
+}[] = [
+  {
+    name: 'session',
+    label: 'Session',
+    of: ({ sessions }) => sessions.map(({ session_id, count }) => ({ value: session_id, label: session_id, count })),
+  },
+  {
+    name: 'tool',
+    label: 'Tool',
+    of: ({ tools }) => tools.map(({ tool, count }) => ({ value: tool, label: tool, count })),
+  },
+  {
+    name: 'person',
+    label: 'Proposed by',
+    of: ({ people }) =>
+      people.map(({ person_id, name, count }) => ({ value: person_id, label: name || person_id, count })),
+  },
+  { name: 'risk', label: 'Risk', of: () => ['high', 'medium', 'low'].map((value) => ({ value, label: value })) },
+]
+
+// Facets are the filters that can be chosen, with how much waits of each value.
+export function Facets({ filters, onChange }: { filters: Filters; onChange: (filters: Filters) => void }) {
+  return (
+    <div className="facets row" role="group" aria-label="Narrow by">
+      {facets.map((facet) => (
+        <Facet key={facet.name} facet={facet} filters={filters} onChange={onChange} />
+      ))}
+    </div>
+  )
+}
+
+function Facet({
+  facet: { name, label, of },
+  filters,
+  onChange,
+}: {
+  facet: (typeof facets)[number]
+  filters: Filters
+  onChange: (filters: Filters) => void
+}) {
+  const ref = useRef<HTMLSelectElement>(null)
+  // What can be chosen instead of a value is asked for when somebody comes to choose.
+  const [asked, setAsked] = useState(false)
+  const set = filters[name]
+  const value = set?.join(',') ?? ''
+  const counts = useCounts(filters).data
+  const others = useCounts({ ...filters, [name]: undefined }, asked && value !== '').data
+  const from = (value && others) || counts
+  const choices = from ? of(from) : []
+  if (value && !choices.some((choice) => choice.value === value)) choices.unshift({ value, label: value })
+  return (
+    <span className={value ? 'facet set' : 'facet'}>
+      <select
+        ref={ref}
+        aria-label={label}
+        value={value}
+        onFocus={() => setAsked(true)}
+        onChange={(event) => onChange({ [name]: event.target.value ? [event.target.value] : [] })}
+      >
+        <option value="">{value ? `${label}: any` : label}</option>
+        {choices.map((choice) => (
+          <option key={choice.value} value={choice.value}>
+            {shown(choice.label)}
+            {choice.count !== undefined && ` · ${choice.count.toLocaleString('en')}`}
+          </option>
+        ))}
+      </select>
+      {value && (
+        <button
+          type="button"
+          className="chip-remove"
+          aria-label={`Remove ${label.toLowerCase()}`}
+          onClick={() => {
+            onChange({ [name]: [] })
+            ref.current?.focus()
+          }}
+        >
+          <Icon name="cross" />
+        </button>
+      )}
+    </span>
+  )
+}
+
+// Misread shows what in the address is no filter of the list. A list that leaves a filter out is not shown.
+export function Misread({ search, onMend }: { search: string; onMend: (search: string) => void }) {
+  return (
+    <div className="problem" role="alert">
+      <Icon name="triangle" />
+      <div>
+        <strong>This list was not loaded: the address has an invalid filter.</strong>
+        <ul>
+          {complaints(search).map((problem) => (
+            <li key={problem}>{shown(problem)}</li>
+          ))}
+        </ul>
+        <p className="row">
+          <Button onClick={() => onMend(known(search))}>Remove it</Button>
+        </p>
+      </div>
+    </div>
   )
 }

@@ -5,7 +5,7 @@ import { anyArgs } from '../../form/random'
 import { Problem } from '../../lib/client'
 import { parse, stringify } from '../../lib/json'
 import { complaintsOf, told } from './decide'
-import { filtersOf, type Item, searchOf, typed, words } from './items'
+import { complaints, filtersOf, type Item, known, searchOf, typed, words } from './items'
 import { alike, argsOf, differences } from './likeness'
 import { rebased } from './memory'
 import { reasonsOf, whyNotOf } from './reasons'
@@ -50,6 +50,7 @@ test('filters read as they are written', () => {
       session: ['s-1'],
       tool: ['mail:send'],
       cohort: [],
+      person: [],
       automation: [],
       escalated: [],
       expires_before: [],
@@ -156,4 +157,17 @@ test('a draft without changes becomes what is there now', () => {
       (seen, now) => stringify(rebased(draftOf(parse(seen)), parse(seen), parse(now)).args) === now,
     ),
   )
+})
+
+test('values with spaces are read back as they are written', () => {
+  const filters = { q: ['some words'], session: ['a b'], tool: ['mail:send'] }
+  expect(typed(words(filters))).toMatchObject({ filters })
+})
+
+test('what is no filter, empty or twice in the address is a complaint, never left out', () => {
+  expect(complaints('?session=a&risk=high&risk=low&order=tool')).toEqual([])
+  expect(complaints('?sesion=a')).toEqual(['Unknown filter “sesion”.'])
+  expect(complaints('?session=')).toEqual(['“session” is empty.'])
+  expect(complaints('?session=a&session=b')).toEqual(['“session” is there twice.'])
+  expect(known('?sesion=a&risk=high&session=')).toBe('?risk=high')
 })

@@ -17,6 +17,7 @@ const names = [
   'tool',
   'session',
   'automation',
+  'person',
   'risk',
   'escalated',
   'expires_before',
@@ -37,6 +38,21 @@ export function filtersOf(search: string): Filters {
   )
 }
 
+// complaints returns what in a URL's query the list would not be filtered by, in words.
+export function complaints(search: string): string[] {
+  const query = new URLSearchParams(search)
+  return [...new Set(query.keys())].flatMap((name) => {
+    const values = query.getAll(name)
+    if (!(names as readonly string[]).includes(name)) return [`Unknown filter “${name}”.`]
+    if (values.some((value) => value === '')) return [`“${name}” is empty.`]
+    if (values.length > 1 && !several.includes(name)) return [`“${name}” is there twice.`]
+    return []
+  })
+}
+
+// known returns a URL's query with what filters the list alone.
+export const known = (search: string) => searchOf('', filtersOf(search))
+
 // searchOf returns the URL's query with other filters. What it had beside the filters stays.
 export function searchOf(search: string, change: Filters): string {
   const query = new URLSearchParams(search)
@@ -55,19 +71,20 @@ export function words(filters: Filters): string {
     ...(filters.q ?? []).map((value) => value.replaceAll(':', ' ').trim()),
     ...names
       .filter((name) => name !== 'kind' && name !== 'order' && name !== 'q')
-      .flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`)),
+      .flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${/\s/.test(value) ? `"${value}"` : value}`)),
   ].join(' ')
 }
 
-// typed reads filters as a person types them. Words without a name are searched for; one with a colon that is no filter
-// is a tool.
+// typed reads filters as a person types them. A value with spaces is in quotes. Words without a name are searched for;
+// one with a colon that is no filter is a tool.
 export function typed(text: string): { filters: Filters } | { problem: string } {
   const filters: Filters = Object.fromEntries(
     names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]),
   )
   const searched: string[] = []
-  for (const word of text.split(/\s+/).filter(Boolean)) {
-    const [, name, value] = /^([a-z_]+):(.*)$/.exec(word) ?? []
+  for (const word of text.match(/[a-z_]+:"[^"]*"|\S+/g) ?? []) {
+    const [, name, quoted, plain] = /^([a-z_]+):(?:"([^"]*)"|(.*))$/.exec(word) ?? []
+    const value = quoted ?? plain
     const known = name !== undefined && name in filters && name !== 'q'
     if (known && value) filters[name as keyof Filters]!.push(value)
     else if (word.includes(':')) filters.tool!.push(word)
@@ -78,10 +95,11 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
 }
 
-export function useCounts(filters: Filters) {
+export function useCounts(filters: Filters, enabled = true) {
   const rest = { ...filters, kind: undefined, order: undefined }
   return useQuery<Counts, Problem>({
     queryKey: ['inbox-counts', rest],
+    enabled,
     queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal),
   })
 }

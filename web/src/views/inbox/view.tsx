@@ -16,10 +16,13 @@ import { AcknowledgeMarked } from './Acknowledge'
 import { Batch } from './Batch'
 import { Detail } from './Detail'
 import { forecastQuery } from './decide'
-import { Filter } from './Filter'
+import { Facets, Filter, Misread } from './Filter'
+import { following, groupingOf } from './groups'
+import { useGroups, useHeads } from './Heads'
 import { holdsBar, toBar, useHand } from './hand'
 import {
   actionQuery,
+  complaints,
   decided,
   type Filters,
   filtersOf,
@@ -41,6 +44,7 @@ export default function Inbox({ id }: { id?: string }) {
   const search = useSearch()
   const [, go] = useLocation()
   const filters = useMemo(() => filtersOf(search), [search])
+  const wrong = useMemo(() => complaints(search), [search])
   const about = JSON.stringify(filters)
   const inbox = useInbox(filters)
   const counts = useCounts(filters)
@@ -50,8 +54,12 @@ export default function Inbox({ id }: { id?: string }) {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
-  const open = (to: string | undefined) =>
+  const by = groupingOf(filters.order?.[0])
+  const groups = useGroups(by, rows, inbox)
+  const open = (to: string | undefined) => {
+    groups?.unfold(rows.find((one) => keyOf(one) === to))
     go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
+  }
   const change = (next: Filters) => {
     setMarked(new Set())
     go(`/inbox${searchOf(search, next)}`)
@@ -60,7 +68,7 @@ export default function Inbox({ id }: { id?: string }) {
   const waits = (item: Item) => !gone(item) && !over.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
   const item = useItem(id, rows[at] ?? inbox.items?.find((one) => keyOf(one) === id), inbox.items !== undefined)
-  const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
+  const next = following(by, rows, at, waits)
   const follows = useRef(false)
   const onDecided = () => {
     follows.current = holdsBar()
@@ -78,6 +86,15 @@ export default function Inbox({ id }: { id?: string }) {
     () => rows.filter((item) => marked.has(keyOf(item)) && decided(item.kind) && waits(item)),
     [rows, marked, over, here],
   )
+  const heads = useHeads(groups, {
+    id,
+    marked,
+    markable: (item) => (decided(item.kind) || item.kind === 'notify') && waits(item),
+    onMark: setMarked,
+    waits,
+    more: inbox.more,
+    ended: inbox.ended !== undefined || inbox.moreError !== undefined,
+  })
   const notices = rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'notify' && waits(item))
   // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
@@ -104,6 +121,7 @@ export default function Inbox({ id }: { id?: string }) {
             onChoose={(kind) => change({ kind: kind === 'all' ? [] : [kind] })}
           />
           <Filter filters={filters} onChange={change} />
+          <Facets filters={filters} onChange={change} />
           {fresh > 0 && (
             <button type="button" className="fresh" onClick={showNew}>
               <Icon name="up" />
@@ -112,20 +130,22 @@ export default function Inbox({ id }: { id?: string }) {
           )}
         </header>
         <div className="inbox-rows">
-          {inbox.error && !inbox.items && (
+          {wrong.length > 0 && <Misread search={search} onMend={(to) => go(`/inbox${to}`)} />}
+          {wrong.length === 0 && inbox.error && !inbox.items && (
             <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox was not loaded" />
           )}
           {inbox.isPending && <Loading what="what waits" />}
-          {inbox.items && rows.length === 0 && (
+          {wrong.length === 0 && inbox.items && rows.length === 0 && (
             <Nothing
               filtered={about !== '{}'}
               onClear={() => change({ ...Object.fromEntries(Object.keys(filters).map((name) => [name, []])) })}
             />
           )}
-          {rows.length > 0 && (
+          {wrong.length === 0 && rows.length > 0 && (
             <List
               label="What waits for a person"
-              items={rows}
+              items={groups?.open ?? rows}
+              heads={heads}
               keyOf={keyOf}
               selected={id}
               onSelect={(key) => open(key)}
