@@ -20,7 +20,7 @@ type area struct {
 // areas lists the parts of the project; the longest folder that holds a file counts.
 func areas() []area {
 	return []area{
-		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 22350},
+		{"the life of an action", []string{"envelope", "internal/action", "internal/audit", "internal/worker"}, 22500},
 		{"tenants", []string{"internal/tenant"}, 16300},
 		{"sources", []string{"internal/source", "internal/connection"}, 11900},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 45500},
