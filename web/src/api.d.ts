@@ -4033,6 +4033,18 @@ export interface components {
                 tool: components["schemas"]["ToolName"];
                 count: number;
             }[];
+            /** @description The sessions with the most items, as in `tools`. */
+            sessions: {
+                session_id: string;
+                count: number;
+            }[];
+            /** @description The people, and the tokens of nobody, who proposed the most items, as in `tools`. */
+            people: {
+                person_id: components["schemas"]["UUID"];
+                /** @description Empty if it is unknown. */
+                name: string;
+                count: number;
+            }[];
         };
         /** @enum {string} */
         ReviewRisk: "low" | "medium" | "high";
@@ -7997,6 +8009,8 @@ export interface components {
         inboxSession: components["schemas"]["Name"];
         /** @description Only items proposed by this automation. */
         inboxAutomation: components["schemas"]["Name"];
+        /** @description Only items proposed by this person, or by this token of nobody. */
+        inboxPerson: components["schemas"]["UUID"];
         /** @description Only actions of these risks, with commas between. */
         inboxRisk: string;
         /** @description Only items that were, or were not, escalated. */
@@ -8979,6 +8993,8 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /** @description Only items proposed by this person, or by this token of nobody. */
+                person?: components["parameters"]["inboxPerson"];
                 /**
                  * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
                  *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
@@ -9042,6 +9058,8 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /** @description Only items proposed by this person, or by this token of nobody. */
+                person?: components["parameters"]["inboxPerson"];
                 /**
                  * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
                  *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
@@ -9092,6 +9110,8 @@ export interface operations {
                 session?: components["parameters"]["inboxSession"];
                 /** @description Only items proposed by this automation. */
                 automation?: components["parameters"]["inboxAutomation"];
+                /** @description Only items proposed by this person, or by this token of nobody. */
+                person?: components["parameters"]["inboxPerson"];
                 /**
                  * @description Only those that have all of these words, in any case and with or without accents; the last one may be the beginning of
                  *     a word. Searched are the arguments, as a viewer sees them, the tool, session, automation and external id, and the names
