@@ -16,7 +16,7 @@ const choices: readonly [Choice, string][] = [
   ['allow', 'runs at once'],
   ['require_approval', 'waits for a person'],
   ['deny', 'does not run'],
-  ['inherit', 'no mode here: the next broader one counts'],
+  ['inherit', 'the next broader mode counts'],
 ]
 
 const choiceOf = (value: Value | null): Choice => value?.mode ?? 'inherit'

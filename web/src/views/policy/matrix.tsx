@@ -113,9 +113,7 @@ const columns = (automation: string) => [
   'Default',
   'Narrowed by',
   'Decision',
-  'Rules',
-  'Reviews',
-  'Grants',
+  'Also',
 ]
 
 function Grid({
@@ -207,12 +205,7 @@ function Grid({
 }
 
 const clamp = (n: number, most: number) => Math.max(0, Math.min(n, most))
-const className = (name: string) =>
-  ['Rules', 'Reviews', 'Grants'].includes(name)
-    ? 'number hide-narrow'
-    : ['Default', 'Narrowed by'].includes(name)
-      ? 'hide-narrow'
-      : ''
+const className = (name: string) => (['Default', 'Narrowed by', 'Also'].includes(name) ? 'hide-narrow' : '')
 
 function cells(row: Row, modes: readonly ModeRule[], automation: string, onEdit: (edited: Edited) => void): Cell[] {
   const { key, tool } = row
@@ -279,17 +272,30 @@ function cells(row: Row, modes: readonly ModeRule[], automation: string, onEdit:
       ),
     },
     { name: 'Decision', content: <Mode mode={tool.mode} /> },
-    ...(['rules', 'reviews', 'grants'] as const).map((what) => ({
-      name: what[0]!.toUpperCase() + what.slice(1),
-      content: tool[what] ? (
-        <Link href={path(`/policy/${what}`, { tool: key })} tabIndex={-1}>
-          {tool[what]}
-        </Link>
-      ) : (
-        <span className="faint">0</span>
-      ),
-    })),
+    { name: 'Also', content: <Also tool={tool} /> },
   ]
+}
+
+const settings = [
+  ['rules', 'rule'],
+  ['reviews', 'review'],
+  ['grants', 'grant'],
+] as const
+
+// Also links the settings that can apply to calls of a tool, by their arguments, risk or proposer.
+function Also({ tool }: { tool: Tool }) {
+  return (
+    <span className="row">
+      {settings.map(
+        ([tab, one]) =>
+          tool[tab] > 0 && (
+            <Link key={tab} href={path(`/policy/${tab}`, { tool: tool.tool })} className="small" tabIndex={-1}>
+              {tool[tab]} {tool[tab] === 1 ? one : tab}
+            </Link>
+          ),
+      )}
+    </span>
+  )
 }
 
 const words: Record<string, string> = { allow: 'allow', require_approval: 'ask', deny: 'deny' }
