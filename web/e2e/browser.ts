@@ -21,19 +21,32 @@ async function evaluate<T>(page: Page, expression: string): Promise<T> {
 }
 
 // violations returns what axe finds wrong with what is shown, and which contrasts it could not tell; but not those of
-// text that is scrolled below a bar that stays in its place or out of the window, which nobody reads there.
+// text that is scrolled below a bar that stays in its place, which nobody reads there. Text that the edge of the window
+// cuts is scrolled into view, and looked at again.
 export async function violations(page: Page): Promise<string[]> {
   await evaluate(page, `void (window.axe || (${'function () {'} ${axe} ${'}'}).call(window))`)
   return evaluate<string[]>(
     page,
-    `axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then((found) => [
-    ...found.violations.map((v) => [v, '']),
-    ...found.incomplete.filter((v) => v.id === 'color-contrast').map((v) =>
-      [{ ...v, nodes: v.nodes.filter((n) => n.any[0]?.data?.messageKey !== 'bgOverlap'
-        && !(n.any[0]?.data?.messageKey === 'elmPartiallyObscured'
-          && document.querySelector(n.target[0])?.getBoundingClientRect().bottom > innerHeight)) }, ' (could not be told)']),
-  ].flatMap(([rule, how]) => rule.nodes.map((node) =>
-    rule.id + how + ': ' + node.target.join(' ') + ' ' + (node.any[0]?.message ?? node.failureSummary))))`,
+    `(async () => {
+    const only = { runOnly: ['color-contrast'], resultTypes: ['violations', 'incomplete'] }
+    const key = (node) => node.any[0]?.data?.messageKey
+    const unsure = (found) => found.incomplete.filter((v) => v.id === 'color-contrast')
+      .map((v) => ({ ...v, nodes: v.nodes.filter((n) => key(n) !== 'bgOverlap') }))
+    const found = await axe.run(document, { resultTypes: ['violations', 'incomplete'] })
+    const all = found.violations.map((v) => [v, ''])
+    for (const rule of unsure(found)) {
+      const cut = rule.nodes.filter((n) => key(n) === 'elmPartiallyObscured')
+      all.push([{ ...rule, nodes: rule.nodes.filter((n) => !cut.includes(n)) }, ' (could not be told)'])
+      for (const node of cut) {
+        const element = document.querySelector(node.target[0])
+        element.scrollIntoView({ block: 'center' })
+        const again = await axe.run(element, only)
+        all.push(...again.violations.map((v) => [v, '']), ...unsure(again).map((v) => [v, ' (could not be told)']))
+      }
+    }
+    return all.flatMap(([rule, how]) => rule.nodes.map((node) =>
+      rule.id + how + ': ' + node.target.join(' ') + ' ' + (node.any[0]?.message ?? node.failureSummary)))
+  })()`,
   )
 }
 
