@@ -23,6 +23,7 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   go_fleet: { keys: 'g f', sees: at('/fleet') },
   go_dead_letters: { keys: 'g d', sees: at('/dead-letters') },
   go_policy: { keys: 'g p', sees: at('/policy') },
+  go_limits: { keys: 'g l', sees: at('/limits') },
   go_people: { keys: 'g u', sees: at('/people') },
   go_subscriptions: { keys: 'g b', sees: at('/subscriptions') },
   go_sources: { keys: 'g o', sees: at('/sources') },

@@ -16,6 +16,8 @@ export interface Place {
   title: string
   icon: IconName
   command: CommandID
+  // steers marks the views that set up how actions run. On a phone they are found by the palette.
+  steers?: true
 }
 
 // The inbox is part of what is loaded first; the other views come when they are opened.
@@ -66,13 +68,13 @@ export const places: readonly Place[] = [
   { path: '/actions', title: 'Actions', icon: 'list', command: 'go_actions' },
   { path: '/workflows', title: 'Workflows', icon: 'ladder', command: 'go_workflows' },
   { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
-  { path: '/policy', title: 'Policy', icon: 'scales', command: 'go_policy' },
-  { path: '/limits', title: 'Limits', icon: 'gauge', command: 'go_limits' },
-  { path: '/people', title: 'People', icon: 'person', command: 'go_people' },
-  { path: '/subscriptions', title: 'Subscriptions', icon: 'bell', command: 'go_subscriptions' },
-  { path: '/fleet', title: 'Fleet', icon: 'fleet', command: 'go_fleet' },
-  { path: '/audit', title: 'Audit log', icon: 'seal', command: 'go_audit' },
-  { path: '/sources', title: 'Sources', icon: 'plug', command: 'go_sources' },
-  { path: '/tools', title: 'Tools', icon: 'wrench', command: 'go_tools' },
+  { path: '/policy', title: 'Policy', icon: 'scales', command: 'go_policy', steers: true },
+  { path: '/tools', title: 'Tools', icon: 'wrench', command: 'go_tools', steers: true },
+  { path: '/sources', title: 'Sources', icon: 'plug', command: 'go_sources', steers: true },
+  { path: '/limits', title: 'Limits', icon: 'gauge', command: 'go_limits', steers: true },
+  { path: '/fleet', title: 'Fleet', icon: 'fleet', command: 'go_fleet', steers: true },
+  { path: '/people', title: 'People', icon: 'person', command: 'go_people', steers: true },
+  { path: '/subscriptions', title: 'Subscriptions', icon: 'bell', command: 'go_subscriptions', steers: true },
+  { path: '/audit', title: 'Audit log', icon: 'seal', command: 'go_audit', steers: true },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]

@@ -58,8 +58,6 @@ function useArrival(place: string, title: string) {
   useEffect(() => {
     if (before.current !== place) document.getElementById('main')?.focus({ preventScroll: true })
     before.current = place
-    // On a phone the places are a row that scrolls.
-    document.querySelector('.rail [aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }, [place])
 }
 
@@ -71,7 +69,7 @@ function Rail({ at, onPalette, onHelp }: { at: string; onPalette: () => void; on
         <Link
           key={place.path}
           href={place.path}
-          className="place"
+          className={place.steers ? 'place steers' : 'place'}
           aria-current={place.path === at ? 'page' : undefined}
         >
           <Icon name={place.icon} />
