@@ -35,13 +35,22 @@ export async function violations(page: Page): Promise<string[]> {
     const found = await axe.run(document, { resultTypes: ['violations', 'incomplete'] })
     const all = found.violations.map((v) => [v, ''])
     for (const rule of unsure(found)) {
-      const cut = rule.nodes.filter((n) => key(n) === 'elmPartiallyObscured')
-      all.push([{ ...rule, nodes: rule.nodes.filter((n) => !cut.includes(n)) }, ' (could not be told)'])
-      for (const node of cut) {
-        const element = document.querySelector(node.target[0])
-        element.scrollIntoView({ block: 'center' })
-        const again = await axe.run(element, only)
-        all.push(...again.violations.map((v) => [v, '']), ...unsure(again).map((v) => [v, ' (could not be told)']))
+      const isCut = (node) => key(node) === 'elmPartiallyObscured'
+      all.push([{ ...rule, nodes: rule.nodes.filter((n) => !isCut(n)) }, ' (could not be told)'])
+      for (let cut = rule.nodes.filter(isCut), last = Infinity; cut.length > 0; ) {
+        if (cut.length === last) {
+          all.push([{ ...rule, nodes: cut }, ' (could not be told)'])
+          break
+        }
+        last = cut.length
+        const elements = cut.map((n) => document.querySelector(n.target[0])).filter(Boolean)
+        if (elements.length === 0) break
+        elements[0].scrollIntoView({ block: 'center', inline: 'center' })
+        const again = await axe.run({ include: elements }, only)
+        all.push(...again.violations.map((v) => [v, '']))
+        const rest = unsure(again).flatMap((v) => v.nodes)
+        all.push([{ ...rule, nodes: rest.filter((n) => !isCut(n)) }, ' (could not be told)'])
+        cut = rest.filter(isCut)
       }
     }
     return all.flatMap(([rule, how]) => rule.nodes.map((node) =>

@@ -1,11 +1,14 @@
 // The accessibility trees of the views and the messages of their live regions, held by golden files. To write them
 // again: GOLDEN=update npx playwright test golden
 import type { Page } from '@playwright/test'
-import { test } from './alone'
+import { test as alone } from './alone'
 import { api, expect, login, url } from './fixture'
 import { messages, tree } from './golden'
 import { listen } from './live'
 import { quiet } from './quiet'
+
+// The tests have a worker and a program of their own: what others leave would be in the trees.
+const test = alone.extend<object, { own: null }>({ own: [null, { scope: 'worker', option: true }] })
 
 const propose = async (title: string) =>
   (

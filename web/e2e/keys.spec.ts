@@ -73,7 +73,7 @@ interface Case {
   // rows are three actions that wait, in the order of the list.
   rows: readonly string[]
   // at opens one of the list, or the list alone.
-  at: (id?: string) => Promise<void>
+  at: (id?: string, more?: string) => Promise<void>
   // fresh proposes one more, opens it, and returns its id once it can be approved.
   fresh: (more?: string) => Promise<string>
   press: () => Promise<void>
@@ -127,6 +127,16 @@ const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
     await press()
     await marked(page, 2)
     await opened(page, rows[1]!)
+  },
+  mark_group: async ({ page, rows, at, press }) => {
+    await at(rows[0], '&order=tool')
+    await press()
+    await marked(page, rows.length)
+  },
+  fold_group: async ({ page, rows, at, press }) => {
+    await at(rows[0], '&order=tool')
+    await press()
+    await expect(page.locator('.list-row')).toHaveCount(0)
   },
   show_new: async ({ page, recorder, rows, at, press }) => {
     // What is new comes below the oldest, where it moves nothing, and above the newest.
@@ -230,8 +240,8 @@ recorded('every key of the lists and of decisions does what the help says', asyn
   const commands = commandIDs.filter((id) => ['Lists', 'Decide'].includes(table[id].group) && table[id].keys.length > 0)
   expect(Object.keys(cases).toSorted()).toEqual(commands.toSorted())
   const search = `?tool=${encodeURIComponent(recorder.tool('keys'))}`
-  const at = async (id?: string) => {
-    await page.goto(`${url()}/inbox${id ? `/${id}` : ''}${search}`)
+  const at = async (id?: string, more = '') => {
+    await page.goto(`${url()}/inbox${id ? `/${id}` : ''}${search}${more}`)
     await quiet(page)
   }
   const fresh = async (more = '') => {

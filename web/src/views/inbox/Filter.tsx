@@ -29,6 +29,8 @@ export function Filter({ filters, onChange }: { filters: Filters; onChange: (fil
     if ('problem' in result) return setProblem(result.problem)
     setProblem('')
     onChange(result.filters)
+    // The keys of the list count from here on.
+    ref.current?.blur()
   }
   return (
     <form

@@ -67,7 +67,7 @@ function All({ rows }: { rows: readonly Subscription[] }) {
       <SavedViews />
       {rows.length === 0 ? (
         <Empty title="No subscriptions">
-          <p>A webhook or a channel of Slack is told of events. Set up a source of the kind webhook, then:</p>
+          <p>A webhook or a channel of Slack receives events. Set up a source of the kind webhook, then:</p>
           <pre className="json" tabIndex={0}>
             countersign subscription set hooks --source hooks --kinds settled,decided
           </pre>
