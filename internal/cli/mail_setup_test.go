@@ -444,6 +444,8 @@ func TestSetupIsUndoneWhole(t *testing.T) {
 		"countersign_data.events":           "is the record",
 		"countersign_data.db_logins":        "has a row for every start of the environment",
 		"countersign_data.workers":          "has a row for every start of the environment",
+		"countersign_data.fleet_samples":    "has a row for every minute of the environment",
+		"countersign_data.backlog_samples":  "has a row for every minute of the environment",
 		"river.river_job":                   "has the jobs of the environment",
 		"countersign_data.checkpoints":      "is the record, as its background job closes it",
 		"countersign_data.retention_checks": "is the memory of a background job",

@@ -283,7 +283,10 @@ func (p *pacing) expireOne(rt *rapid.T) {
 		f := &p.flying[rapid.IntRange(0, len(p.flying)-1).Draw(rt, "lease")]
 		p.Expire(f.item.Action)
 		f.expired = true
-		p.expired[f.grant.claim] = !slices.ContainsFunc(p.flying, func(g flying) bool { return g.grant.claim == f.grant.claim && !g.expired })
+		// Expire gives every claim the latest lease of the actions that it still has.
+		for _, f := range p.flying {
+			p.expired[f.grant.claim] = !slices.ContainsFunc(p.flying, func(g flying) bool { return g.grant.claim == f.grant.claim && !g.expired })
+		}
 	}
 }
 

@@ -305,7 +305,7 @@ function Make({ onClose }: { onClose: () => void }) {
         </div>
         {tried === text && preview.error && <ProblemNote error={preview.error} what="This cannot be granted" />}
         {tried === text && preview.data && <Preview of={preview.data} />}
-        <Command of="countersign policy grant make KEY --pin POINTER=VALUE --expires-in 8h" />
+        <Command of="countersign policy grant make KEY --pin POINTER=VALUE --expires-in TIME" />
       </div>
     </Sheet>
   )
