@@ -148,7 +148,7 @@ func TestToolsOfOthersDoNotExist(t *testing.T) {
 	f := newFixture(t).tenant("exist")
 	past := []string{
 		"listActions", "listExecutions", "listDeadLetters", "summarizeDeadLetters", "exportDeadLetters", "getInbox", "getInboxCounts", "listInterrupts", "replayDeadLetters",
-		"discardDeadLetters", "simulatePolicy",
+		"discardDeadLetters", "simulatePolicy", "forecastPause",
 	}
 	visits := f.visits()
 	visits["guide, searched"] = visit{"GET", "/api/v1/guide?q=mail:write", nil, 200}
