@@ -290,12 +290,7 @@ func (r reader) name() string {
 	return string(text)
 }
 
-func unprintable(c rune) bool {
-	if c < utf8.RuneSelf {
-		return c < ' ' || c == 0x7f
-	}
-	return !unicode.IsPrint(c)
-}
+func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
 // slug reads 1 to 100 characters that are safe in a key or a path.
 func (r reader) slug() string {

@@ -266,23 +266,14 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
-	events, err := a.write(ctx, tx, tenant, snap.Version, state.Now, rows)
-	if err != nil {
+	if err := insert(ctx, tx, tenant, snap.Version, state.Now, rows); err != nil {
 		return acceptance{}, err
 	}
+	events := a.written(rows, snap.Version, state.Now)
 	if ready.last {
 		return a, audit.WriteLast(ctx, tx, events...)
 	}
 	return a, audit.Write(ctx, tx, events...)
-}
-
-// write inserts the rows, and returns the events that record them. They are digested
-// while the database inserts.
-func (a *acceptance) write(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []row) ([]audit.Event, error) {
-	digested := make(chan []audit.Event, 1)
-	go func() { digested <- a.written(rows, version, now) }()
-	err := insert(ctx, tx, tenant, version, now, rows)
-	return <-digested, err
 }
 
 // written sets the answers of the rows that were written, and returns the events
