@@ -23,6 +23,20 @@ test('the stored version comes back where somebody else changed it', async () =>
   )
 })
 
+test('something that another person made meanwhile is not written over', async () => {
+  const write = vi.fn(async () => {})
+  const stored = { value: { limit: 3 }, etag: 'def' }
+  expect(await settle({ value: null, etag: '' }, { limit: 2 }, { write, read: async () => stored })).toBe(stored)
+  expect(write).not.toHaveBeenCalled()
+})
+
+test('something new is written without a precondition', async () => {
+  const write = vi.fn(async () => {})
+  const read = async () => ({ value: null, etag: '' })
+  expect(await settle({ value: null, etag: '' }, { limit: 2 }, { write, read })).toBeUndefined()
+  expect(write.mock.calls).toEqual([[{ limit: 2 }, undefined]])
+})
+
 test('another refusal is thrown, and nothing is read', async () => {
   const read = vi.fn()
   const write = () => Promise.reject(refusal(403))

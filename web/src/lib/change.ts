@@ -1,7 +1,7 @@
 // A change of a setting that other people may change at the same time.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Problem } from './client'
+import { get, Problem } from './client'
 import type { Json } from './json'
 
 // Version is a stored value with its ETag, without the quotes. The value is null where nothing is stored.
@@ -22,11 +22,25 @@ export interface ChangeOptions<T extends Json> {
   // base is the version that the draft began with. A later one is not looked at while the component is mounted: events
   // read the stored value anew under a draft, which would then replace a change that nobody has seen.
   base: Version<T>
-  // read returns the stored version, after a refusal.
-  read: () => Promise<Version<T>>
+  // read returns the stored version of what a value is written to: after a refusal, and before something is made.
+  read: (value: T | null) => Promise<Version<T>>
   // write stores a value, or removes it where the value is null. ifMatch is undefined where nothing was stored.
   write: (value: T | null, ifMatch: string | undefined) => Promise<unknown>
   onSaved: (value: T | null) => void
+}
+
+// versionAt reads a value by its address; nothing is stored where the API finds none.
+export async function versionAt<S extends { etag: string }, T extends Json>(
+  to: string,
+  read: (stored: S) => T,
+): Promise<Version<T>> {
+  try {
+    const stored = await get<S>(to)
+    return { value: read(stored), etag: stored.etag }
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) return { value: null, etag: '' }
+    throw error
+  }
 }
 
 // matchOf returns the If-Match header of a version; undefined where nothing is stored.
@@ -39,11 +53,16 @@ export async function settle<T extends Json>(
   value: T | null,
   { read, write }: Pick<ChangeOptions<T>, 'read' | 'write'>,
 ): Promise<Version<T> | undefined> {
+  // No precondition of the API keeps two people from making the same thing: the first one is looked for.
+  if (!base.etag) {
+    const stored = await read(value)
+    if (stored.value !== null) return stored
+  }
   try {
     await write(value, matchOf(base))
     return undefined
   } catch (error) {
-    if (error instanceof Problem && error.status === 412) return read()
+    if (error instanceof Problem && error.status === 412) return read(value)
     throw error
   }
 }

@@ -24,6 +24,13 @@ export async function* pages<T>(
   }
 }
 
+// all reads every item of a list.
+export async function all<T>(to: string, signal?: AbortSignal): Promise<T[]> {
+  const items: T[] = []
+  for await (const page of pages<T>(to, {}, signal)) items.push(...page)
+  return items
+}
+
 // most is how many rows of a list of settings are read.
 const most = 2_000
 

@@ -1,7 +1,8 @@
 // Buckets: their limits, how much of these is used, and what waits.
 import { useMutation } from '@tanstack/react-query'
 import { Link, useLocation, useSearch } from 'wouter'
-import { get, post, request } from '../../lib/client'
+import { versionAt } from '../../lib/change'
+import { post, request } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { usePreferences } from '../../lib/preferences'
@@ -145,10 +146,7 @@ function Term({ name, limit, children }: { name: string; limit: string | undefin
 const write = (name: string) => (limits: JsonObject | null, ifMatch: string | undefined) =>
   limits === null ? request('DELETE', path(name), { ifMatch }) : request('PUT', path(name), { body: limits, ifMatch })
 
-async function read(name: string) {
-  const state = await get<State>(path(name))
-  return { value: limitsIn(state) as JsonObject, etag: state.etag }
-}
+const read = (name: string) => versionAt<State, JsonObject>(path(name), (state) => limitsIn(state) as JsonObject)
 
 function Edit({ state, onClose }: { state: State; onClose: () => void }) {
   const may = useMay()
@@ -193,7 +191,11 @@ function Create({ taken, onClose }: { taken: readonly State[]; onClose: () => vo
       name="The bucket"
       list="buckets"
       base={{ value: null, etag: '' }}
-      read={async () => ({ value: null, etag: '' })}
+      read={async (value) => {
+        const { name } = value as JsonObject & { name: string }
+        const stored = await read(name)
+        return { ...stored, value: stored.value && { name, ...stored.value } }
+      }}
       write={async (value, ifMatch) => {
         const { name, ...limits } = value as JsonObject & { name: string }
         return write(name)(limits, ifMatch)

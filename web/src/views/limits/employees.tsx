@@ -1,8 +1,9 @@
 // Employees: the highest risk that each runs without a person, and the scopes that tools ask for.
 import { useLocation, useSearch } from 'wouter'
-import { get, request, type Schemas } from '../../lib/client'
+import { request, type Schemas } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
 import { useMay } from '../../lib/me'
+import { all } from '../../lib/pages'
 import { shown } from '../../lib/text'
 import { Button, Command, Empty, Field, Loading, ProblemNote, Table } from '../../ui'
 import { usePages } from './pages'
@@ -97,8 +98,7 @@ export function Employees() {
 }
 
 async function read(id: string) {
-  const page = await get<{ items: Employee[] }>('/api/v1/employees', { limit: 200 })
-  const found = page.items.find((one) => one.employee_id === id)
+  const found = (await all<Employee>('/api/v1/employees')).find((one) => one.employee_id === id)
   return found ? { value: entryOf(found), etag: found.etag } : { value: null, etag: '' }
 }
 
@@ -112,7 +112,7 @@ function Edit({ employee, taken, onClose }: { employee?: Employee; taken?: reado
       name={name}
       list={list}
       base={employee ? { value: entryOf(employee), etag: employee.etag } : { value: null, etag: '' }}
-      read={() => read(employee?.employee_id ?? '')}
+      read={(value) => read(employee?.employee_id ?? String(value?.employee_id))}
       write={(value, ifMatch) => {
         if (employee && value === null) return request('DELETE', path(employee.employee_id), { ifMatch })
         const { employee_id, ...body } = value as JsonObject & { employee_id?: string }

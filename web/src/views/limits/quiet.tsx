@@ -8,6 +8,7 @@ import { useChange, type Version } from '../../lib/change'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
 import { useMay } from '../../lib/me'
+import { all } from '../../lib/pages'
 import { diff } from '../../lib/pointer'
 import { shown } from '../../lib/text'
 import { Button, Chip, Command, Empty, Field, Loading, ProblemNote, toast } from '../../ui'
@@ -183,18 +184,7 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
   const [before, setBefore] = useState(base.value)
   const change = useChange<JsonObject>({
     base,
-    read: async () => {
-      const rows: Stored[] = []
-      for (let cursor: string | null | undefined; cursor !== null; ) {
-        const page: { items: Stored[]; next_cursor: string | null } = await get('/api/v1/quiet-hours', {
-          limit: 200,
-          cursor,
-        })
-        rows.push(...page.items)
-        cursor = page.next_cursor
-      }
-      return versionOf(rows.find((one) => same(ofStored(one), of)))
-    },
+    read: async () => versionOf((await all<Stored>('/api/v1/quiet-hours')).find((one) => same(ofStored(one), of))),
     write: (value, ifMatch) =>
       value === null
         ? request('DELETE', path, { query, ifMatch })

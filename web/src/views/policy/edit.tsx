@@ -2,7 +2,6 @@
 import { type ReactNode, useState } from 'react'
 import { Collision } from '../../form/collision'
 import { useChange, type Version } from '../../lib/change'
-import { Problem } from '../../lib/client'
 import type { Json } from '../../lib/json'
 import { queries } from '../../lib/query'
 import { Button, Command, Dialog, ProblemNote, Sending, Sheet, toast } from '../../ui'
@@ -48,11 +47,7 @@ export function Edit<T extends { [name: string]: Json }>({
   const change = useChange<T>({
     base,
     read,
-    write: async (value, ifMatch) => {
-      // Nothing was stored: a setting that another person has made meanwhile is a collision too.
-      if (!ifMatch && (await read()).value !== null) throw new Problem(412, {}, new Headers())
-      await write(value, ifMatch)
-    },
+    write,
     onSaved: (value) => {
       toast({ text: `${value === null ? 'Removed' : 'Saved'} ${name}.` })
       void queries.invalidateQueries({ queryKey: ['config'] })

@@ -1,13 +1,14 @@
 import { useMemo, useState } from 'react'
 import { Collision } from '../../form/collision'
 import { useChange } from '../../lib/change'
-import { Problem, request } from '../../lib/client'
+import { request } from '../../lib/client'
 import { useMay } from '../../lib/me'
+import { all } from '../../lib/pages'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Mode, ProblemNote, Sending, Sheet, toast } from '../../ui'
 import { Simulation, useSimulation } from '../../ui/simulation'
-import { all, changed, type ModeOf, type ModeRule, modeOf, modePath } from './rows'
+import { changed, type ModeOf, type ModeRule, modeOf, modePath } from './rows'
 
 type Choice = ModeOf | 'inherit'
 type Value = { mode: ModeOf }
@@ -50,11 +51,8 @@ export function Editor({
   const change = useChange<Value>({
     base: version(modes),
     read,
-    write: async (value, ifMatch) => {
-      // Nothing was stored: a mode that another person has set meanwhile is a collision too.
-      if (!ifMatch && (await read()).value) throw new Problem(412, {}, new Headers())
-      await request(value ? 'PUT' : 'DELETE', modePath(tool, automation), { body: value ?? undefined, ifMatch })
-    },
+    write: (value, ifMatch) =>
+      request(value ? 'PUT' : 'DELETE', modePath(tool, automation), { body: value ?? undefined, ifMatch }),
     onSaved: (value) => {
       toast({ text: `${shown(tool)}: ${value ? saved[value.mode] : 'mode removed'}.` })
       void queries.invalidateQueries({ queryKey: ['config'] })

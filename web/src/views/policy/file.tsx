@@ -69,7 +69,7 @@ function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (b
   })
   const change = useChange<JsonObject>({
     base: version,
-    read: readPolicy,
+    read: () => readPolicy(),
     write: (body, ifMatch) => request('PUT', to, { body, ifMatch }),
     onSaved: () => {
       toast({ text: 'The policy is saved.' })

@@ -3,11 +3,11 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { personOf } from '../../lib/actor'
 import { type Problem, path, request } from '../../lib/client'
 import { type OperationID, useMay } from '../../lib/me'
+import { all as readAll } from '../../lib/pages'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
 import type { Column } from '../../ui/table'
-import { all as readAll } from './rows'
 import type { Preference, SessionMode } from './types'
 
 interface Removable {

@@ -1,5 +1,5 @@
 // The rows of the matrix of policy.
-import { get, path, type Schemas } from '../../lib/client'
+import { path, type Schemas } from '../../lib/client'
 
 export type Tool = Schemas['PolicyMatrixRow']
 export type ModeRule = Schemas['ModeRule']
@@ -57,18 +57,6 @@ export const baseOf = (tool: Tool, layer: string): Step | undefined => tool.trac
 // narrowing returns the answers of the other layers that have a mode.
 export const narrowing = (tool: Tool): readonly Step[] =>
   tool.trace.filter((step) => step.said && !bases.includes(step.layer))
-
-// all reads every item of a list.
-export async function all<T>(to: string, signal?: AbortSignal): Promise<T[]> {
-  const items: T[] = []
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const query = { limit: 200, cursor: cursor ?? undefined }
-    const page = await get<{ items: T[]; next_cursor: string | null }>(to, query, signal)
-    items.push(...page.items)
-    cursor = page.next_cursor
-  }
-  return items
-}
 
 // modePath returns the path of the mode of a pattern.
 export const modePath = (tool: string, automation: string) =>

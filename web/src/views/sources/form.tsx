@@ -32,8 +32,9 @@ export function Form({
         ...(taken?.includes(String(form.source_id)) && { '/source_id': 'This id exists. Change that source instead.' }),
       })}
       base={base}
-      read={async () => {
-        const now = (await readSources()).find((one) => one.source_id === source?.source_id)
+      read={async (form) => {
+        const id = stored ? source.source_id : form?.source_id
+        const now = (await readSources()).find((one) => one.source_id === id)
         return now ? { value: formOf(now), etag: now.etag } : { value: null, etag: '' }
       }}
       write={(form, ifMatch) =>

@@ -1,24 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
-import { get, type Problem } from '../../lib/client'
+import type { Problem } from '../../lib/client'
 import { useMay } from '../../lib/me'
+import { all } from '../../lib/pages'
 import { queries } from '../../lib/query'
 import type { Breaker, Source } from './health'
-
-interface Page<T> {
-  items: T[]
-  next_cursor: string | null
-}
-
-// all reads a list to its end.
-async function all<T>(to: string, signal?: AbortSignal): Promise<T[]> {
-  const rows: T[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: Page<T> = await get<Page<T>>(to, { limit: 200, cursor }, signal)
-    rows.push(...page.items)
-    cursor = page.next_cursor
-  }
-  return rows
-}
 
 export const readSources = (signal?: AbortSignal) => all<Source>('/api/v1/sources', signal)
 

@@ -6,6 +6,7 @@ import type { Version } from '../../lib/change'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import type { Json, JsonObject } from '../../lib/json'
 import { type OperationID, useMay } from '../../lib/me'
+import { all } from '../../lib/pages'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, ProblemNote, Shown, Table, toast } from '../../ui'
@@ -196,19 +197,12 @@ const kinds: readonly RuleKind[] = [
   },
 ]
 
-// readRule returns the rule of a tool: the list of all is read to its end.
+// readRule returns the rule of a tool.
 async function readRule(list: string, tool: string, signal?: AbortSignal): Promise<Version<JsonObject>> {
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const page: { items: Stored[]; next_cursor: string | null } = await get(list, { limit: 200, cursor }, signal)
-    const found = page.items.find((one) => one.tool === tool)
-    if (found) {
-      const { tool: _, etag, ...value } = found
-      return { value, etag }
-    }
-    cursor = page.next_cursor
-  }
-  return { value: null, etag: '' }
+  const found = (await all<Stored>(list, signal)).find((one) => one.tool === tool)
+  if (!found) return { value: null, etag: '' }
+  const { tool: _, etag, ...value } = found
+  return { value, etag }
 }
 
 const Rules = ({ tool }: { tool: string }) => kinds.map((kind) => <Rule key={kind.path} kind={kind} tool={tool} />)
