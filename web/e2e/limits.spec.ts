@@ -132,6 +132,7 @@ test('the do-not-contact list is imported and checked; an operator may not, and 
   await sheet.getByRole('button', { name: 'Check' }).click()
   await expect(sheet.getByRole('status')).toContainText('2 would be added')
   await sheet.getByRole('button', { name: 'Import', exact: true }).click()
+  await expect(sheet).toHaveCount(0)
   await page.getByLabel('Check a recipient').getByRole('textbox').fill(`Bo <bo@mail.${at.toUpperCase()}>`)
   await page.getByRole('button', { name: 'Check' }).click()
   await expect(page.getByText('On the list: an action is not sent.')).toBeVisible()
