@@ -56,7 +56,7 @@ type Tool struct {
 	ETag       string         `json:"etag"`
 }
 
-// ToolConfigured is what operators set of a tool; omitted fields are inferred, or
+// ToolConfigured has the fields of a tool that operators set; omitted fields are inferred, or
 // those of its source.
 type ToolConfigured struct {
 	Overrides

@@ -119,7 +119,7 @@ func runPause(ctx context.Context, a *command.App, f targetFlags, kill bool) err
 	return showStop(a, of, p, kill, inFlight)
 }
 
-// forecast shows what a pause or a kill of a target would hold or end.
+// forecast shows the actions that a pause of a target would hold, and a kill would end.
 func forecast(ctx context.Context, a *command.App, of wire.Target) error {
 	if of.Scope == pause.Everything {
 		return command.Misuse("--dry-run counts the actions of one tenant; --everything is of all")

@@ -42,9 +42,9 @@ type database struct {
 	made state
 }
 
-// state is what two databases for the same tests have in common.
+// state has the properties that two databases for the same tests share.
 type state struct {
-	// Catalogue digests what statements that define something change, and Versions
+	// Catalogue is a digest of the database's definitions, and Versions
 	// the rows of the migrations' tables. Fence is the row of fence.
 	Catalogue, Versions, Fence string
 	// Sessions is the number of the database's sessions and prepared transactions

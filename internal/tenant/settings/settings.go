@@ -199,7 +199,7 @@ func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 }
 
 // Coverage counts the rules about arguments, reviews and grants that can apply
-// to calls of a tool. It leaves out what is limited to another automation,
+// to calls of a tool. It leaves out rules and grants of another automation,
 // session or employee than the viewer's; a viewer without one is anybody.
 func (s *Settings) Coverage(t *catalog.Tool, by Viewer) (rules, reviews, grants int) {
 	for _, pattern := range policy.Patterns(t.Key) {

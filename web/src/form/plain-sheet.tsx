@@ -20,7 +20,7 @@ export interface PlainSheetProps extends Omit<ChangeOptions<JsonObject>, 'onSave
   whyNotRemove?: string | undefined
   // fieldsOf returns the fields that a draft has; all of them, unless it is given.
   fieldsOf?: (draft: Draft) => readonly PlainField[]
-  // check returns what is wrong with a value as a whole, by pointer.
+  // check returns the problems of a value as a whole, by pointer.
   check?: (value: JsonObject) => Readonly<Record<string, string>>
   // children are shown below the fields, with the value as it is typed.
   children?: (value: JsonObject) => ReactNode

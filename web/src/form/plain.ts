@@ -12,12 +12,12 @@ export interface PlainField {
   hint?: string
   // absent is the label of the choice that writes nothing.
   absent?: string
-  // none is the label of a check that writes an empty list, which is another thing than nothing.
+  // none is the label of a check that writes an empty list, which differs from an absent one.
   none?: string
   required?: boolean
 }
 
-// Draft is what a person typed, by pointer.
+// Draft has the typed texts, by pointer.
 export type Draft = Readonly<Record<string, string>>
 
 const noneOf = (pointer: string) => `${pointer} none`
@@ -31,7 +31,7 @@ export const withNone = (draft: Draft, pointer: string, none: boolean): Draft =>
   [noneOf(pointer)]: none ? 'true' : '',
 })
 
-// draftOf returns what would be typed for a value.
+// draftOf returns the draft of a value.
 export function draftOf(fields: readonly PlainField[], value: Json): Draft {
   const draft: Record<string, string> = {}
   for (const { pointer, kind } of fields) {
@@ -45,7 +45,7 @@ export function draftOf(fields: readonly PlainField[], value: Json): Draft {
   return draft
 }
 
-// valueFrom returns the value that a draft makes, and what is wrong with it, by pointer.
+// valueFrom returns the value that a draft makes, and its problems, by pointer.
 export function valueFrom(
   fields: readonly PlainField[],
   draft: Draft,

@@ -22,7 +22,7 @@ export interface ChangeOptions<T extends Json> {
   // base is the version that the draft began with. A later one is not looked at while the component is mounted: events
   // read the stored value anew under a draft, which would then replace a change that nobody has seen.
   base: Version<T>
-  // read returns the stored version of what a value is written to: after a refusal, and before something is made.
+  // read returns the stored version at the address of a value: after a refusal, and before a creation.
   read: (value: T | null) => Promise<Version<T>>
   // write stores a value, or removes it where the value is null. ifMatch is undefined where nothing was stored.
   write: (value: T | null, ifMatch: string | undefined) => Promise<unknown>
@@ -53,7 +53,8 @@ export async function settle<T extends Json>(
   value: T | null,
   { read, write }: Pick<ChangeOptions<T>, 'read' | 'write'>,
 ): Promise<Version<T> | undefined> {
-  // No precondition of the API keeps two people from making the same thing: the first one is looked for.
+  // The API has no precondition for a creation, so that an existing value is looked for. Two people who save within
+  // one round trip still overwrite each other.
   if (!base.etag) {
     const stored = await read(value)
     if (stored.value !== null) return stored

@@ -16,7 +16,7 @@ export const longest = 60
 const ofPerson = (me: Pick<Me, 'tenant_id' | 'operator_id' | 'name'>) =>
   `countersign.views ${me.tenant_id} ${me.operator_id ?? me.name}`
 
-// readSaved reads stored text. What is no view of this page is left out.
+// readSaved reads stored text, and leaves out invalid views.
 export function readSaved(text: string | null): readonly Saved[] {
   try {
     const stored: unknown = JSON.parse(text ?? '[]')

@@ -11,7 +11,7 @@ import { Field } from './field'
 import { ProblemNote } from './problem'
 
 export interface ExportProps {
-  // name is what the rows are, as the file is called.
+  // name names the rows, and the file.
   name: string
   // to is the path of the list, and query its filter.
   to: string

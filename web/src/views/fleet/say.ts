@@ -1,4 +1,4 @@
-// What the view says of an overview, apart from how it looks.
+// The sentences of the fleet's state.
 import type { Schemas } from '../../lib/client'
 import { duration } from '../../lib/time'
 
@@ -50,7 +50,7 @@ export function sentence(o: Overview, at: (time: string) => string): string {
   return `${first}${flight}; ${held.length > 0 ? `nothing held back but ${held.join('; ')}` : 'nothing held back'}.`
 }
 
-// holds returns what holds actions back, in words.
+// holds returns the reasons that hold actions back, in words.
 function holds(o: Overview, at: (time: string) => string): string[] {
   const most = 3
   const all = [
@@ -65,7 +65,7 @@ function holds(o: Overview, at: (time: string) => string): string[] {
 
 export type Forecast = Schemas['PauseForecast']
 
-// effect returns what a pause or a kill does to the actions that are there.
+// effect returns the effect of a pause or a kill on the present actions, in words.
 export function effect({ pending, undecided, in_flight, at_least }: Forecast, kill: boolean): string {
   const held = Number(pending) + Number(undecided)
   const flight = Number(in_flight)
@@ -75,6 +75,6 @@ export function effect({ pending, undecided, in_flight, at_least }: Forecast, ki
   return `${verb} ${least}${count(held)} pending${people}; ${least}${count(flight)} in flight go on.`
 }
 
-// confirmed reports whether a person typed the name of what a kill ends.
+// confirmed reports whether a person typed the name of a kill's target.
 export const confirmed = (typed: string, { scope, subject }: { scope: string; subject?: string }, tenant: string) =>
   typed.trim() !== '' && typed.trim() === (scope === 'tenant' ? tenant : (subject ?? ''))

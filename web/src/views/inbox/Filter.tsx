@@ -176,7 +176,7 @@ function Facet({
   )
 }
 
-// Misread shows what in the address is no filter of the list. A list that leaves a filter out is not shown.
+// Misread shows unknown filters of the address. The list is not shown without them.
 export function Misread({ search, onMend }: { search: string; onMend: (search: string) => void }) {
   return (
     <div className="problem" role="alert">

@@ -45,7 +45,7 @@ interface Use {
   onMark: (marked: ReadonlySet<string>) => void
   waits: (item: Item) => boolean
   more: () => void
-  // ended says that no more can be loaded.
+  // ended reports whether no more can be loaded.
   ended: boolean
 }
 

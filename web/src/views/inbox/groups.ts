@@ -1,9 +1,9 @@
-// Groups of the list: what waits of one session or of one tool stands together, as the API orders it.
+// Groups of the list: the items of one session or of one tool are adjacent, as the API orders them.
 import type { Item } from './items'
 
 export type Grouping = 'session' | 'tool'
 
-// groupingOf returns what an order groups by.
+// groupingOf returns the grouping of an order.
 export const groupingOf = (order: string | undefined): Grouping | undefined =>
   order === 'session' || order === 'tool' ? order : undefined
 
@@ -32,7 +32,7 @@ export function byGroup(by: Grouping, a: Item, b: Item): number {
 export interface Group {
   key: string
   items: Item[]
-  // whole says that all of it that waits is loaded.
+  // whole reports whether all waiting items of the group are loaded.
   whole: boolean
 }
 

@@ -38,7 +38,7 @@ export function filtersOf(search: string): Filters {
   )
 }
 
-// complaints returns what in a URL's query the list would not be filtered by, in words.
+// complaints returns the errors in the filters of a URL's query, in words.
 export function complaints(search: string): string[] {
   const query = new URLSearchParams(search)
   return [...new Set(query.keys())].flatMap((name) => {
@@ -50,7 +50,7 @@ export function complaints(search: string): string[] {
   })
 }
 
-// known returns a URL's query with what filters the list alone.
+// known returns the filters of the list in a URL's query.
 export const known = (search: string) => searchOf('', filtersOf(search))
 
 // searchOf returns the URL's query with other filters. What it had beside the filters stays.
@@ -76,7 +76,7 @@ export function words(filters: Filters): string {
 }
 
 // typed reads filters as a person types them. A value with spaces is in quotes. Words without a name are searched for;
-// one with a colon that is no filter is a tool.
+// one with a colon that names no filter is a tool.
 export function typed(text: string): { filters: Filters } | { problem: string } {
   const filters: Filters = Object.fromEntries(
     names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]),

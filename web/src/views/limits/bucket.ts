@@ -1,4 +1,4 @@
-// The limits of a bucket, as they are typed, and an estimate of how long what waits takes under them.
+// The limits of a bucket, as they are typed, and an estimate of the time that waiting actions take under them.
 import type { Schemas } from '../../lib/client'
 
 export type Limits = Schemas['BucketLimits']
@@ -70,7 +70,7 @@ export function milliseconds(duration: string): number {
 const periods = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, month: 30 * 86_400_000 }
 
 export interface Estimate {
-  // count is the number of actions that wait; more says that the server stopped counting there.
+  // count is the number of actions that wait; more reports whether the server stopped counting there.
   count: number
   more: boolean
   // last is when the last of them goes, in milliseconds; undefined where no limit tells.

@@ -1,4 +1,4 @@
-// Buckets: their limits, how much of these is used, and what waits.
+// Buckets: their limits, the used part of each, and the waiting actions.
 import { useMutation } from '@tanstack/react-query'
 import { Link, useLocation, useSearch } from 'wouter'
 import { versionAt } from '../../lib/change'
@@ -267,7 +267,7 @@ function Fields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => v
   )
 }
 
-// Effect shows how long what waits would take under limits.
+// Effect shows the time that waiting actions would take under limits.
 function Effect({ state, limits }: { state: State; limits: Limits }) {
   const now = useNow(5_000)
   const { zone } = usePreferences()

@@ -20,7 +20,7 @@ export function Grid({
 }: {
   week: Week
   onChange: (week: Week) => void
-  // off says that the week cannot be changed.
+  // off reports whether the week cannot be changed.
   off: boolean
 }) {
   const [at, setAt] = useState<Cell>({ day: 0, hour: 0 })

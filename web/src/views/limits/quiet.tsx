@@ -1,4 +1,4 @@
-// Quiet hours: a week as a grid and as text, and what the server makes of it in the next two weeks.
+// Quiet hours: a week as a grid and as text, and its quiet times of the next two weeks.
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useId, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
@@ -320,7 +320,7 @@ const mostShown = 30
 const within = (at: string, from: string, until: string) =>
   Date.parse(from) <= Date.parse(at) && Date.parse(at) <= Date.parse(until)
 
-// NextDays shows what the server makes of quiet hours in the next two weeks.
+// NextDays shows the quiet times of the next two weeks, computed by the server.
 function NextDays({ of, value }: { of: Of; value: JsonObject }) {
   const body = useSettled(value, JSON.stringify(value))
   const preview = useQuery<Preview, Problem>({

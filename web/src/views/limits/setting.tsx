@@ -18,7 +18,7 @@ interface SettingProps<T extends Json, D> extends Omit<ChangeOptions<T>, 'onSave
   // parse returns the value of a draft. It throws a RangeError where the draft is wrong.
   parse: (draft: D) => T
   fields: (draft: D, set: (part: Partial<D>) => void) => ReactNode
-  // effect shows what a value would do.
+  // effect shows the effect of a value.
   effect?: (value: T) => ReactNode
   whyNot: string | undefined
   // remove is the word for removing the setting, where that is possible.

@@ -41,7 +41,7 @@ export function useOperators() {
   })
 }
 
-// Person is what a person has that can be set. Names that are missing are not set.
+// Person has the fields of a person that can be set. Missing names are not set.
 type Person = {
   name: string
   email?: string
@@ -246,7 +246,7 @@ function ChangePerson({ one, onClose }: { one: Operator; onClose: () => void }) 
   )
 }
 
-// missing returns what a draft lacks.
+// missing returns the sentence about a field that a draft lacks.
 function missing(draft: Person): string | undefined {
   if (!draft.name.trim()) return 'Enter the name.'
   if (!draft.issuer !== !draft.subject) return 'Enter issuer and subject together.'

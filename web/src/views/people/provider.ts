@@ -33,7 +33,7 @@ export function pairs(text: string): { roles: Record<string, string>; problem?: 
   return { roles: Object.fromEntries(roles) }
 }
 
-// fieldsOf returns what the form shows of a provider.
+// fieldsOf returns the form of a provider.
 export function fieldsOf(one: Provider | undefined): Fields {
   const { roles = {}, allowed_domains = [], clients = [], ...rest } = one ?? {}
   return {
@@ -51,10 +51,10 @@ export function fieldsOf(one: Provider | undefined): Fields {
   }
 }
 
-// Stored is what is sent, without the secret.
+// Stored is the body that is sent, without the secret.
 export type Stored = { issuer: string; [name: string]: string | string[] | { [value: string]: string } }
 
-// stored returns what is sent of a form: what is empty is left out.
+// stored returns the body of a form, without empty fields.
 export function stored(fields: Fields): Stored {
   const texts = (['audience', 'label', 'role_claim', 'default_role', 'web_client_id'] as const).flatMap((name) =>
     fields[name].trim() ? [[name, fields[name].trim()] as const] : [],

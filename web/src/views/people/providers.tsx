@@ -163,7 +163,7 @@ function ChangeProvider({
 }) {
   const [id, setID] = useState(one?.provider_id ?? '')
   const [draft, setDraft] = useState<Fields>(() => fieldsOf(one))
-  // The secret is sent by the write itself: what is compared, shown and kept does not have it.
+  // The secret is sent by the write itself: compared, shown and kept values lack it.
   const [secret, setSecret] = useState('')
   const [forget, setForget] = useState(false)
   const sent = useRef<string | undefined>(undefined)

@@ -1,10 +1,10 @@
-// What a token may be narrowed to, and what each scope is for.
+// The scopes of tokens, and the purpose of each.
 import type { Schemas } from '../../lib/client'
 
 export type Role = Schemas['Role']
 export type Scope = Schemas['TokenScopes'][number]
 
-// roles are in order: each may what those before it may, but that viewers propose nothing.
+// roles are in order: each has the rights of those before it, except that viewers propose nothing.
 export const roles: readonly Role[] = ['agent', 'viewer', 'operator', 'admin', 'owner']
 
 interface ScopeRow {
@@ -61,7 +61,7 @@ type Token = Pick<
   'scopes' | 'tools' | 'session_id' | 'automations' | 'employees' | 'sessions' | 'external_id_prefix'
 >
 
-// purpose returns what a token is narrowed to, in words.
+// purpose returns the scopes and tools of a token, in words.
 export function purpose(token: Token): string[] {
   const list = (name: string, values: readonly string[] | undefined) => (values ? [`${name} ${values.join(', ')}`] : [])
   return [

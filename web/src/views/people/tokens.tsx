@@ -160,7 +160,7 @@ function State({ one, now }: { one: Token; now: number }) {
   )
 }
 
-// Purpose is what a token is for: the person behind it, and what it is narrowed to.
+// Purpose shows the person behind a token, and its scopes and tools.
 function Purpose({ one, people }: { one: Token; people: readonly Schemas['Operator'][] | undefined }) {
   const person = one.operator_id && (people?.find((row) => row.operator_id === one.operator_id)?.name ?? 'a person')
   const parts = [...(person ? [`as ${person}`] : []), ...purpose(one)]

@@ -1,4 +1,4 @@
-// People and tokens: who may do what here, with what they show, and where they log in.
+// People and tokens: roles, credentials, sessions and logins.
 import { useLocation } from 'wouter'
 import { useMay } from '../../lib/me'
 import { Tabs } from '../../ui'

@@ -16,7 +16,7 @@ export interface Marked {
 // around is how many characters of a long line are shown on either side of a mistake.
 const around = 60
 
-// marked returns the line of a mistake; undefined for a mistake of the whole expression, or of a line that is no more.
+// marked returns the line of a mistake; undefined for a mistake of the whole expression, or of a line that was removed.
 // At the end of a line the wrong part is a space.
 export function marked(text: string, { line, column, length }: Mistake): Marked | undefined {
   if (!line || !column) return undefined
@@ -47,13 +47,13 @@ export function rangeOf(text: string, { line, column, length }: Mistake): [numbe
 
 const id = /^[a-z0-9][a-z0-9_.-]{0,99}$/
 
-// idProblem returns what is wrong with the id of a new rule.
+// idProblem returns the problem of a new rule's id.
 export function idProblem(text: string, taken: readonly string[]): string | undefined {
   if (!id.test(text)) return 'Use 1 to 100 small letters, digits, dots, dashes and underscores.'
   return taken.includes(text) ? 'There is a rule with this id.' : undefined
 }
 
-// toolProblem returns what is wrong with a pattern of tools.
+// toolProblem returns the problem of a pattern of tools.
 export function toolProblem(text: string): string | undefined {
   if (text === '*') return undefined
   const [source, ...rest] = text.split(':')
@@ -65,6 +65,6 @@ export function toolProblem(text: string): string | undefined {
 
 const span = /^([0-9]{1,4}d)?([0-9]{1,6}(\.[0-9]{1,9})?(ms|s|m|h))*$/
 
-// spanProblem returns what is wrong with a duration; an empty one is left out.
+// spanProblem returns the problem of a duration; an empty one has none.
 export const spanProblem = (text: string): string | undefined =>
   text === '' || span.test(text) ? undefined : 'Use a number and a unit, such as 30m, 8h or 2d.'

@@ -39,7 +39,7 @@ export function pinsOf(text: string): Json | undefined {
 
 const uuid = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 
-// grantProblem returns what is wrong with a draft.
+// grantProblem returns the problem of a draft.
 export function grantProblem({ tool, employee_id, pins, loose, expires_in }: GrantDraft): string | undefined {
   if (!/^[^:*]+:[^*]+$/.test(tool)) return 'Name one tool, as source:tool.'
   if (employee_id !== '' && !uuid.test(employee_id)) return 'The employee is an id of 36 characters.'

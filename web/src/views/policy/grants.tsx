@@ -23,7 +23,7 @@ interface Page {
   next_cursor: string | null
 }
 
-// Grants lists what lets calls through, and what narrows sessions and switches tools off. ended=true lists ended grants
+// Grants lists grants, modes of sessions and preferences. ended=true lists ended grants
 // too; grant= opens the form for a new one.
 export function Grants() {
   return (

@@ -97,7 +97,7 @@ function Narrow<T extends Removable>({
 const sessions = '/api/v1/policy/sessions'
 const preferences = '/api/v1/preferences'
 
-// Sessions lists what sessions may do less than others.
+// Sessions lists the modes that narrow sessions.
 export function Sessions() {
   return (
     <Narrow<SessionMode>

@@ -16,7 +16,7 @@ import './rules.css'
 
 const to = '/api/v1/reviews'
 
-// Draft is what of a review rule is edited.
+// Draft has the edited fields of a review rule.
 type Draft = {
   tool: string
   risk: string
@@ -29,7 +29,7 @@ type Draft = {
 
 const blank: Draft = { tool: '', risk: 'low', approvals: 2 }
 
-// draftOf returns what of a review rule is edited, without empty values.
+// draftOf returns the edited fields of a review rule, without empty values.
 function draftOf({ tool, risk, approvals, wait, warn, escalate, edits }: Draft): Draft {
   const times = { ...(wait && { wait }), ...(warn && { warn }), ...(escalate && { escalate }) }
   return { tool, risk, approvals, ...times, ...(edits && { edits }) }

@@ -18,7 +18,7 @@ import './rules.css'
 
 const to = '/api/v1/policy/rules'
 
-// Draft is what of a rule is edited.
+// Draft has the edited fields of a rule.
 type Draft = {
   rule_id: string
   tool: string
@@ -31,7 +31,7 @@ type Draft = {
 
 const blank: Draft = { rule_id: '', tool: '', expression: '', mode: 'require_approval', enabled: true }
 
-// draftOf returns what of a rule is edited, without empty texts.
+// draftOf returns the edited fields of a rule, without empty texts.
 function draftOf({ rule_id, tool, expression, mode, enabled, automation_id, reason }: Draft): Draft {
   return {
     rule_id,

@@ -119,7 +119,7 @@ export const every: readonly PlainField[] = [
 // discovered are the kinds that list tools of other people.
 const discovered = ['mcp', 'tool_gateway', 'composio']
 
-// hints are what the configuration of a kind has.
+// hints describe the configuration of each kind.
 const hints: Partial<Record<string, string>> = {
   tool_gateway: '{"url": "https://…", "honours_key": true}',
   composio: '{"user_id": "…", "toolkits": ["gmail"]}',
@@ -189,7 +189,7 @@ export function formOf(source: Source): JsonObject {
 // fresh is the form of a new source.
 export const fresh: JsonObject = { kind: 'mcp', transport: transports[0], quarantine: true, enabled: true }
 
-// bodyOf returns the body that stores what a form has.
+// bodyOf returns the body that stores a form.
 export function bodyOf(form: JsonObject): JsonObject {
   const { kind: of, transport: by, url: at, command: program, config: whole, more: others, credentials: lines } = form
   const { source_id: _, transport: __, url: ___, command: ____, more: _____, credentials: ______, ...settings } = form
@@ -209,7 +209,7 @@ export function bodyOf(form: JsonObject): JsonObject {
   }
 }
 
-// checked returns what is wrong with a form, by pointer. A line of the credentials is a secret: it is not repeated.
+// checked returns the problems of a form, by pointer. A line of the credentials is a secret: it is not repeated.
 export function checked({ credentials: lines, config: whole, more: others }: JsonObject): Record<string, string> {
   return {
     ...(Array.isArray(lines) &&

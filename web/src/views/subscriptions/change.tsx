@@ -27,7 +27,7 @@ export function ChangeSubscription({
   const [, go] = useLocation()
   const [name, setName] = useState(one?.name ?? '')
   const [draft, setDraft] = useState<Fields>(() => fieldsOf(one))
-  // The signing secret is sent by the write itself: what is compared, shown and kept does not have it.
+  // The signing secret is sent by the write itself: compared, shown and kept values lack it.
   const [secret, setSecret] = useState('')
   const [fromNow, setFromNow] = useState(false)
   const sent = useRef<{ signing_secret?: string; from_now?: boolean }>({})

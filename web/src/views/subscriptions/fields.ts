@@ -1,4 +1,4 @@
-// A subscription as a form has it, and what is sent of one.
+// A subscription as a form, and the body that is sent.
 import type { Schemas } from '../../lib/client'
 import { lines } from '../../lib/lines'
 
@@ -16,7 +16,7 @@ export interface Fields {
   enabled: boolean
 }
 
-// Stored is what is sent, without the signing secret.
+// Stored is the body that is sent, without the signing secret.
 export type Stored = { source: string; [name: string]: string | string[] | boolean }
 
 export function fieldsOf(one: Partial<Subscription> | Stored | undefined): Fields {
@@ -34,7 +34,7 @@ export function fieldsOf(one: Partial<Subscription> | Stored | undefined): Field
   }
 }
 
-// stored returns what is sent: an empty text is left out, and the API then has its default.
+// stored returns the body without empty texts, for which the API has defaults.
 export function stored({ kinds, show_mail, enabled, source, ...texts }: Fields): Stored {
   return {
     source: source.trim(),

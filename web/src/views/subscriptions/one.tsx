@@ -12,7 +12,7 @@ import { Deliveries } from './deliveries'
 import { automationOf, type Subscription } from './fields'
 import { behind, SubscriptionState } from './state'
 
-// effect returns what the deletion of a subscription does.
+// effect returns the effect of deleting a subscription, in words.
 const effect = (one: Subscription) =>
   `${shown(one.source)} gets no more events. ${behind(one)} events were not told yet, and messages that wait are not ` +
   'delivered. Its deliveries stay in the log. A new subscription hears of what happens from then on.'

@@ -1,4 +1,4 @@
-// Subscriptions: who outside is told of events, by a webhook or in Slack, and what arrived there.
+// Subscriptions: webhooks and Slack channels that receive events, and their deliveries.
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import type { Problem } from '../../lib/client'
