@@ -60,6 +60,8 @@ test('a source is set up, fails with its reason, is changed by two people and de
   await form.getByRole('button', { name: 'Use theirs' }).click()
   await expect(form.getByLabel('Changes that need a person')).toHaveValue('interface')
   await form.getByRole('button', { name: 'Cancel' }).click()
+  // The page behind shows the other's change at once, so that what is deleted is what was seen.
+  await expect(page.locator('main')).toContainText('those of the interface')
 
   await page.getByRole('button', { name: 'Delete…' }).click()
   await expect(form).toContainText('Actions that name it stay on record')

@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, Problem } from './client'
 import type { Json } from './json'
+import { configChanged } from './query'
 
 // Version is a stored value with its ETag, without the quotes. The value is null where nothing is stored.
 export interface Version<T extends Json> {
@@ -77,8 +78,9 @@ export function useChange<T extends Json>({ base: first, read, write, onSaved }:
   const sending = useMutation<Version<T> | undefined, unknown, T | null>({
     mutationFn: (value) => settle(base, value, { read, write }),
     onSuccess: (theirs, value) => {
-      if (theirs) setCollision({ theirs, shown: { was: base.value, theirs: theirs.value, mine: value } })
-      else onSaved(value)
+      if (!theirs) return onSaved(value)
+      configChanged()
+      setCollision({ theirs, shown: { was: base.value, theirs: theirs.value, mine: value } })
     },
   })
   const take = () => {

@@ -12,7 +12,9 @@ const refusals = new Set<() => void>()
 export const onRefused = (heard: () => void) => void refusals.add(heard)
 
 const onError = (error: unknown) => {
-  if (error instanceof Problem && error.status === 401) for (const heard of refusals) heard()
+  if (!(error instanceof Problem)) return
+  if (error.status === 401) for (const heard of refusals) heard()
+  if (error.status === 412) configChanged()
 }
 
 export const queries = new QueryClient({
@@ -30,3 +32,7 @@ export const queries = new QueryClient({
     mutations: { retry: false },
   },
 })
+
+// configChanged reads the settings that are shown again, and marks the others stale. Events come to the same, a second
+// later: too late for a person who was refused because of another's change.
+export const configChanged = () => void queries.invalidateQueries({ queryKey: ['config'] })

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { personOf } from '../../lib/actor'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Loading, ProblemNote, State, Table, Time, toast } from '../../ui'
 import { nameOf } from './say'
@@ -99,7 +99,7 @@ export function Pauses({ past, onPast }: { past: boolean; onPast: (past: boolean
           send={(reason) => request('DELETE', `/api/v1/pauses/${lifting.pause_id}`, { query: { reason } })}
           onDone={() => {
             toast({ text: `Resumed: ${nameOf(lifting)}` })
-            void queries.invalidateQueries({ queryKey: ['config'] })
+            configChanged()
           }}
           onClose={() => setLifting(undefined)}
         />

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useDeferredValue, useState } from 'react'
 import { get, type Problem, post, type Schemas } from '../../lib/client'
 import { useMay, useMe } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Field, Loading, ProblemNote, Sheet, toast } from '../../ui'
 import { Sending } from '../../ui/ask'
@@ -42,7 +42,7 @@ export function Stop({ kill, onClose }: { kill: boolean; onClose: () => void }) 
     onSuccess: () => {
       onClose()
       toast({ text: `${kill ? 'Killed' : 'Paused'}: ${nameOf(of)}` })
-      void queries.invalidateQueries({ queryKey: ['config'] })
+      configChanged()
     },
   })
   const name = scope === 'tenant' ? tenant : subject.trim()

@@ -6,7 +6,7 @@ import { useChange, type Version } from '../../lib/change'
 import { type Problem, request, type Schemas } from '../../lib/client'
 import { type JsonObject, parse, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, Command, Loading, ProblemNote, toast } from '../../ui'
 
@@ -44,7 +44,7 @@ export function File() {
           takeFocus={applied > 0}
           onApplied={() => {
             void stored.refetch().then(() => setApplied(applied + 1))
-            void queries.invalidateQueries({ queryKey: ['config'] })
+            configChanged()
           }}
         />
       )}

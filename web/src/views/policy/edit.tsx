@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { Collision } from '../../form/collision'
 import { useChange, type Version } from '../../lib/change'
 import type { Json } from '../../lib/json'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { Button, Command, Dialog, ProblemNote, Sending, Sheet, toast } from '../../ui'
 import { type Sections, Simulation, useSimulation } from '../../ui/simulation'
 
@@ -50,7 +50,7 @@ export function Edit<T extends { [name: string]: Json }>({
     write,
     onSaved: (value) => {
       toast({ text: `${value === null ? 'Removed' : 'Saved'} ${name}.` })
-      void queries.invalidateQueries({ queryKey: ['config'] })
+      configChanged()
       onClose()
     },
   })

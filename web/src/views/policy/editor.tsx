@@ -4,7 +4,7 @@ import { useChange } from '../../lib/change'
 import { request } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Mode, ProblemNote, Sending, Sheet, toast } from '../../ui'
 import { Simulation, useSimulation } from '../../ui/simulation'
@@ -55,7 +55,7 @@ export function Editor({
       request(value ? 'PUT' : 'DELETE', modePath(tool, automation), { body: value ?? undefined, ifMatch }),
     onSaved: (value) => {
       toast({ text: `${shown(tool)}: ${value ? saved[value.mode] : 'mode removed'}.` })
-      void queries.invalidateQueries({ queryKey: ['config'] })
+      configChanged()
       onClose()
     },
   })

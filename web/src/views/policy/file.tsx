@@ -8,7 +8,7 @@ import { copy } from '../../lib/copy'
 import { type Json, type JsonObject, parse, same, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { diff } from '../../lib/pointer'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, Command, Field, Loading, ProblemNote, toast } from '../../ui'
 import { type Sections, Simulation, useSimulation } from '../../ui/simulation'
@@ -74,7 +74,7 @@ function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (b
     onSaved: () => {
       toast({ text: 'The policy is saved.' })
       onDraft(false)
-      void queries.invalidateQueries({ queryKey: ['config'] })
+      configChanged()
     },
   })
   const current = checked?.text === text ? checked : undefined

@@ -6,7 +6,7 @@ import { personOf } from '../../lib/actor'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import { type Json, type JsonObject, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Empty, Field, Loading, ProblemNote, Sending, Sheet, Table, Time, toast } from '../../ui'
 import { Preview } from '../inbox/AlwaysSheet'
@@ -132,7 +132,7 @@ function List() {
           send={() => request('DELETE', `${to}/${revoking.grant_id}`)}
           onDone={() => {
             toast({ text: `The grant for ${shown(revoking.tool)} is revoked.` })
-            void queries.invalidateQueries({ queryKey: ['config'] })
+            configChanged()
           }}
           onClose={() => setRevoking(undefined)}
         />
@@ -238,7 +238,7 @@ function Make({ onClose }: { onClose: () => void }) {
     mutationFn: () => request('POST', to, { body: inputOf(draft) }),
     onSuccess: () => {
       toast({ text: `Calls of ${shown(draft.tool)} are let through.` })
-      void queries.invalidateQueries({ queryKey: ['config'] })
+      configChanged()
       onClose()
     },
   })

@@ -4,7 +4,7 @@ import { personOf } from '../../lib/actor'
 import { type Problem, path, request } from '../../lib/client'
 import { type OperationID, useMay } from '../../lib/me'
 import { all as readAll } from '../../lib/pages'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
 import type { Column } from '../../ui/table'
@@ -49,7 +49,7 @@ function Narrow<T extends Removable>({
   const removal = useMutation<unknown, Problem, T>({
     mutationFn: (one) => request('DELETE', pathOf(one), { ifMatch: `"${one.etag}"` }),
     onSuccess: (_, one) => toast({ text: `${what(one)}: removed.` }),
-    onSettled: () => void queries.invalidateQueries({ queryKey: ['config'] }),
+    onSettled: configChanged,
   })
   const id = `narrow-${operation}`
   return (

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post, request, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Chip, Loading, ProblemNote, Table, Time, toast } from '../../ui'
 
@@ -33,8 +33,6 @@ const questions: Record<Change, { label: string; text: string; done: string }> =
   },
   resume: { label: 'Resume', text: 'Its actions that waited are sent.', done: 'goes on.' },
 }
-
-const changed = () => void queries.invalidateQueries({ queryKey: ['config'] })
 
 // Automations lists what can be paused on its own, and pauses, kills and resumes it.
 export function Automations() {
@@ -114,7 +112,7 @@ export function Automations() {
           send={send}
           onDone={() => {
             toast({ text: `${shown(asked.one.name)} ${questions[asked.change].done}` })
-            changed()
+            configChanged()
           }}
           onClose={() => setAsked(undefined)}
         />

@@ -1,10 +1,11 @@
 import { PlainSheet } from '../../form/plain-sheet'
 import { request } from '../../lib/client'
 import { useMay } from '../../lib/me'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { toast } from '../../ui'
 import { bodyOf, checked, every, fieldsOf, formOf, fresh, type Source } from './health'
-import { changed, readSources, sourceAPI } from './read'
+import { readSources, sourceAPI } from './read'
 
 // Form sets a source up, or changes it.
 export function Form({
@@ -44,7 +45,7 @@ export function Form({
       onSaved={(form) => {
         const id = stored ? source.source_id : String(form!.source_id)
         toast({ text: `${shown(id)} is saved. Its tools are listed within seconds.` })
-        changed()
+        configChanged()
         onClose()
         onSaved?.(id)
       }}

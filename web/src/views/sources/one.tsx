@@ -4,12 +4,13 @@ import { Link, useLocation } from 'wouter'
 import { type Problem, post, request } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { useMay } from '../../lib/me'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Empty, Icon, JsonText, Loading, ProblemNote, State, Time, toast } from '../../ui'
 import { Logins } from '../settings/logins'
 import { Form } from './form'
 import { type Breaker, health, type Source } from './health'
-import { changed, sourceAPI, useBreakers, useSources } from './read'
+import { sourceAPI, useBreakers, useSources } from './read'
 
 export function OneSource({ id }: { id: string }) {
   // asked is when a listing was asked for: it has ended once the source was listed later.
@@ -62,7 +63,7 @@ function Loaded({
     mutationFn: () => post(`${sourceAPI(id)}/refresh`),
     onSuccess: ({ asked_at }) => {
       onAsked(asked_at)
-      changed()
+      configChanged()
     },
   })
   return (
@@ -122,7 +123,7 @@ function Loaded({
           send={() => request('DELETE', sourceAPI(id), { ifMatch: `"${source.etag}"` })}
           onDone={() => {
             toast({ text: `${shown(id)} is deleted.` })
-            changed()
+            configChanged()
             go('/sources')
           }}
           onClose={() => setDoing(undefined)}
@@ -139,9 +140,9 @@ function Acceptance({ source }: { source: Source }) {
     mutationFn: () => request('POST', `${sourceAPI(source.source_id)}/accept`, { ifMatch: `"${source.etag}"` }),
     onSuccess: () => {
       toast({ text: `The address of ${shown(source.source_id)} is accepted.` })
-      changed()
+      configChanged()
     },
-    onError: changed,
+    onError: configChanged,
   })
   if (source.address_accepted && !source.quarantined) return null
   return (

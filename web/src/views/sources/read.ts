@@ -2,7 +2,6 @@ import { useQuery } from '@tanstack/react-query'
 import type { Problem } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
-import { queries } from '../../lib/query'
 import type { Breaker, Source } from './health'
 
 export const readSources = (signal?: AbortSignal) => all<Source>('/api/v1/sources', signal)
@@ -29,5 +28,4 @@ export function useBreakers(): ReadonlyMap<string, Breaker> {
   return new Map(read.data?.map((one) => [one.source, one]))
 }
 
-export const changed = () => void queries.invalidateQueries({ queryKey: ['config'] })
 export const sourceAPI = (id: string) => `/api/v1/sources/${encodeURIComponent(id)}`

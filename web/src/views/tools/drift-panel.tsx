@@ -5,15 +5,13 @@ import { HiddenMark, WordDiff } from '../../form/text'
 import { get, Problem, post, request, type Schemas } from '../../lib/client'
 import { type Json, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Loading, ProblemNote, toast } from '../../ui'
 import { type Diff, type Group, grouped, standing } from './drift'
 import { toolAPI } from './names'
 
 type Tool = Schemas['Tool']
-
-const changed = () => void queries.invalidateQueries({ queryKey: ['config'] })
 
 // Drift shows what of a tool nobody has accepted, to accept or to refuse it.
 export function Drift({ tool }: { tool: Tool }) {
@@ -85,7 +83,7 @@ function Difference({ tool, present, reload }: { tool: Tool; present: Diff; relo
     onSuccess: (done) => {
       if (!done) return
       toast({ text: `${shown(tool.tool)} is accepted as shown.` })
-      changed()
+      configChanged()
     },
   })
   const stale = present.digest !== looked.digest
@@ -225,7 +223,7 @@ function Refuse({ tool, onClose }: { tool: string; onClose: () => void }) {
       send={() => request('PUT', `/api/v1/policy/modes/${encodeURIComponent(tool)}`, { body: { mode: 'deny' } })}
       onDone={() => {
         toast({ text: `Policy denies ${shown(tool)}.` })
-        changed()
+        configChanged()
       }}
       onClose={onClose}
     />

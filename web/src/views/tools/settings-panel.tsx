@@ -7,7 +7,7 @@ import { get, type Problem, request, type Schemas } from '../../lib/client'
 import type { Json, JsonObject } from '../../lib/json'
 import { type OperationID, useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
-import { queries } from '../../lib/query'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, ProblemNote, Shown, Table, toast } from '../../ui'
 import { toolAPI } from './names'
@@ -105,8 +105,6 @@ export function Settings({ tool }: { tool: Tool }) {
   )
 }
 
-const changed = () => void queries.invalidateQueries({ queryKey: ['config'] })
-
 function PartSheet({ tool, title, part, operation, onClose }: Opened & { tool: Tool; onClose: () => void }) {
   const may = useMay()
   const base = { value: part.of(tool), etag: tool.etag }
@@ -130,7 +128,7 @@ function PartSheet({ tool, title, part, operation, onClose }: Opened & { tool: T
       whyNot={may(operation)}
       onSaved={() => {
         toast({ text: `${title} of ${shown(tool.tool)}: saved.` })
-        changed()
+        configChanged()
         onClose()
       }}
       onClose={onClose}
@@ -259,7 +257,7 @@ function Rule({ kind, tool }: { kind: RuleKind; tool: string }) {
           {...(opened.value && { remove: 'Remove', whyNotRemove: may(kind.remove) })}
           onSaved={(value) => {
             toast({ text: `${kind.title} of ${shown(tool)}: ${value ? 'saved' : 'removed'}.` })
-            changed()
+            configChanged()
             setOpened(undefined)
           }}
           onClose={() => setOpened(undefined)}
