@@ -76,6 +76,8 @@ type Client struct {
 	base  *url.URL
 	token string
 	cfg   Config
+	// creating is set for a client whose PUTs create, and change nothing.
+	creating bool
 }
 
 // New returns a Client for the server at an http or https address. It makes no
@@ -95,6 +97,15 @@ func New(address, token string, cfg Config) (*Client, error) {
 	cfg.Silence = cmp.Or(cfg.Silence, 45*time.Second)
 	cfg.Pause = cmp.Or(cfg.Pause, 200*time.Millisecond)
 	return &Client{base: base, token: token, cfg: cfg}, nil
+}
+
+// Creating returns a Client whose PUTs fail with ErrChanged where the resource
+// exists already. A PUT that is repeated after a lost response may fail because
+// of itself.
+func (c *Client) Creating() *Client {
+	creating := *c
+	creating.creating = true
+	return &creating
 }
 
 // noRedirect keeps the token from being sent to another server.
@@ -140,6 +151,9 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
 	maps.Copy(r.Header, rq.header)
+	if c.creating && rq.method == http.MethodPut {
+		r.Header.Set("If-None-Match", "*")
+	}
 	r.Header.Set("User-Agent", c.cfg.Agent)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")

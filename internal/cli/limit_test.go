@@ -52,6 +52,7 @@ func TestLimitCommands(t *testing.T) {
 func setsBuckets(d *fixture) {
 	d.want(d.admin("bucket", "set", "email.daily", "--rate", "30/1m", "--burst", "5", "--calendar", "500/day", "--timezone", "Europe/Berlin", "--concurrency", "4"),
 		command.ExitOK, "set bucket email.daily: 30/1m, burst 5, 500/day Europe/Berlin, 4 at once")
+	d.want(d.admin("bucket", "set", "email.daily", "--create", "--rate", "1/1m"), command.ExitFailed, "this exists already")
 	d.want(d.operator("bucket", "list"), command.ExitOK, "default", "email.daily", "5 permits now", "open")
 	s := d.want(d.operator("bucket", "show", "email.daily", "--json"), command.ExitOK)
 	if b := decode[wire.BucketState](d.t, s.out); b.Rate == nil || b.Rate.Limit != 30 || b.Concurrency == nil || *b.Concurrency != 4 {

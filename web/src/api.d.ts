@@ -7927,7 +7927,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The thing is no longer the version that If-Match names. Read it again, and repeat the change on the current version. */
+        /** @description The thing is no longer the version that If-Match names, or exists already and If-None-Match does not admit that. Read it again, and repeat the change on the current version. */
         PreconditionFailed: {
             headers: {
                 [name: string]: unknown;
@@ -8019,6 +8019,8 @@ export interface components {
         inboxExpiresBefore: string;
         /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
         ifMatch: string;
+        /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+        ifNoneMatch: "*";
         resourceID: components["schemas"]["UUID"];
         /** @description The source's identifier, of the tenant's own choice. */
         sourceID: components["schemas"]["Slug"];
@@ -9238,6 +9240,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 tool: components["schemas"]["ToolPattern"];
@@ -10352,6 +10356,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 id: components["parameters"]["providerID"];
@@ -10539,6 +10545,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 name: components["parameters"]["bucketName"];
@@ -10980,6 +10988,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 /** @description The employee's UUID, or default. */
@@ -11428,6 +11438,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 scope: components["schemas"]["QuietScope"];
@@ -12060,6 +12072,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 id: components["schemas"]["RuleId"];
@@ -12392,6 +12406,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 tool: components["schemas"]["ToolPattern"];
@@ -12471,6 +12487,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 session_id: components["schemas"]["Name"];
@@ -12555,6 +12573,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 tool: components["schemas"]["ToolPattern"];
@@ -13503,6 +13523,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 /** @description The source's identifier, of the tenant's own choice. */
@@ -13880,6 +13902,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 name: components["parameters"]["subscriptionName"];
@@ -14700,6 +14724,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 /** @description The tool, as source:name; a slash in the name is written as %2F. */
@@ -14779,6 +14805,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 /** @description The tool, as source:name; a slash in the name is written as %2F. */
@@ -14921,6 +14949,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
                 "If-Match"?: components["parameters"]["ifMatch"];
+                /** @description `*` makes the change a creation: where the resource exists already, the response is 412. Of several at the same time one succeeds. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
                 /** @description The account's name. */

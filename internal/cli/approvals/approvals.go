@@ -334,7 +334,7 @@ func Reviews(a *command.App) *cobra.Command {
 			return []string{r.Tool, string(r.Risk), strconv.Itoa(r.Approvals), timeText(r.Wait), timeText(r.Warn), timeText(r.Escalate), r.Edits, r.UpdatedBy.Brief()}
 		},
 	}, (*client.Client).Reviews),
-		reviewSet(a), reviewDelete(a))
+		a.CreateFlag(reviewSet(a)), reviewDelete(a))
 }
 
 // timeText shows a time of a rule; one that is left to other rules is empty.

@@ -76,6 +76,8 @@ type App struct {
 	JSON bool
 	// URL is the address of the API, and Token the caller's.
 	URL, Token string
+	// create makes the changes of the client creations.
+	create bool
 	// begun is set when the words and flags have been read.
 	begun bool
 }
@@ -160,7 +162,17 @@ func (a *App) Client() (*client.Client, error) {
 	if err != nil {
 		return nil, Misuse("%v", err)
 	}
+	if a.create {
+		c = c.Creating()
+	}
 	return c, nil
+}
+
+// CreateFlag adds the flag of a command that sets something by its name, and
+// returns the command.
+func (a *App) CreateFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.create, "create", false, "create only; an error if it exists already")
+	return cmd
 }
 
 // Note prints information that is not a result: on standard error, and not with

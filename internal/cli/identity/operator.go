@@ -121,7 +121,7 @@ func Providers(a *command.App) *cobra.Command {
 			return []string{p.ID, p.Issuer, p.Audience, p.RoleClaim, strings.Join(roles, " "), p.DefaultRole, strings.Join(p.AllowedDomains, " ")}
 		},
 	}, (*client.Client).Providers),
-		providerSet(a), providerTest(a), audienceAllow(a),
+		a.CreateFlag(providerSet(a)), providerTest(a), audienceAllow(a),
 		command.NewChange(a, "delete PROVIDER", "the id of a provider", "deleted %s", (*client.Client).DeleteProvider))
 }
 

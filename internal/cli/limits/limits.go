@@ -80,7 +80,7 @@ func Employees(a *command.App) *cobra.Command {
 		Empty: "No employee has settings, so trust and scopes limit nobody.", Head: []string{"EMPLOYEE", "NAME", "TRUST", "SCOPES"},
 		Row: func(e wire.Employee) []string { return []string{e.ID, e.Name, e.Trust, strings.Join(e.Scopes, " ")} },
 	}, (*client.Client).Employees),
-		employeeSet(a),
+		a.CreateFlag(employeeSet(a)),
 		command.NewChange(a, "remove ID|default", "an employee's id, or the word default", "removed the settings of employee %s",
 			(*client.Client).DeleteEmployee))
 }
@@ -107,7 +107,7 @@ func employeeSet(a *command.App) *cobra.Command {
 func Buckets(a *command.App) *cobra.Command {
 	return command.NewGroup("bucket", command.NewList(a, bucketView(),
 		(*client.Client).Buckets),
-		bucketShow(a), bucketSet(a),
+		bucketShow(a), a.CreateFlag(bucketSet(a)),
 		command.NewChange(a, "retire NAME", "the name of a bucket", "retired bucket %s", (*client.Client).RetireBucket),
 		command.NewChange(a, "reopen NAME", "the name of a bucket", "reopened bucket %s", (*client.Client).ReopenBucket))
 }

@@ -19,7 +19,7 @@ import (
 
 // QuietHours returns the command quiet.
 func QuietHours(a *command.App) *cobra.Command {
-	return command.NewGroup("quiet", quietList(a), quietPreview(a), quietSet(a), quietRemove(a))
+	return command.NewGroup("quiet", quietList(a), quietPreview(a), a.CreateFlag(quietSet(a)), quietRemove(a))
 }
 
 func quietList(a *command.App) *cobra.Command {

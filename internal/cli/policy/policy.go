@@ -124,7 +124,7 @@ func modes(a *command.App) *cobra.Command {
 			return []string{m.Tool, string(m.Mode), cmp.Or(m.Automation, "all"), m.UpdatedBy.Brief(), command.Local(&m.UpdatedAt)}
 		},
 	}, (*client.Client).Modes),
-		modeSet(a), modeDelete(a))
+		a.CreateFlag(modeSet(a)), modeDelete(a))
 }
 
 func modeSet(a *command.App) *cobra.Command {
@@ -154,7 +154,7 @@ func sessions(a *command.App) *cobra.Command {
 		func(ctx context.Context, c *client.Client, args []string) error {
 			return a.Done(c.DeleteSessionMode(ctx, args[0], args[1]), "removed %s of session %s", args[1], args[0])
 		})
-	return command.NewGroup("session", sessionList(a), sessionSet(a), remove)
+	return command.NewGroup("session", sessionList(a), a.CreateFlag(sessionSet(a)), remove)
 }
 
 func sessionList(a *command.App) *cobra.Command {
@@ -227,7 +227,7 @@ func rules(a *command.App) *cobra.Command {
 			return []string{r.ID, r.Tool, mode, r.Expression, r.Reason, cmp.Or(r.Automation, "all"), r.UpdatedBy.Brief()}
 		},
 	}, (*client.Client).Rules),
-		ruleCheck(a), ruleSet(a),
+		ruleCheck(a), a.CreateFlag(ruleSet(a)),
 		command.NewChange(a, "delete ID", "the id of a rule", "removed rule %s", (*client.Client).DeleteRule))
 }
 

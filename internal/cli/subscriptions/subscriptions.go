@@ -24,7 +24,7 @@ func Command(a *command.App) *cobra.Command {
 			return []string{s.Name, s.Source, strings.Join(s.Kinds, " "), s.Tool, string(s.MinRisk), fmt.Sprint(s.Behind), subscriptionState(s)}
 		},
 	}, (*client.Client).Subscriptions),
-		subscriptionSet(a),
+		a.CreateFlag(subscriptionSet(a)),
 		command.NewChange(a, "delete NAME", "the subscription's name", "removed subscription %s", (*client.Client).DeleteSubscription),
 		subscriptionTest(a))
 	cmd.Aliases = []string{"subscriptions"}

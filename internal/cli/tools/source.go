@@ -23,7 +23,7 @@ func Sources(a *command.App) *cobra.Command {
 			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
 		},
 	}, (*client.Client).Sources),
-		sourceShow(a), sourceSet(a), sourceAccept(a), sourceRefresh(a), sourceLogin(a),
+		sourceShow(a), a.CreateFlag(sourceSet(a)), sourceAccept(a), sourceRefresh(a), sourceLogin(a),
 		sourceLogout(a),
 		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}

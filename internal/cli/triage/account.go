@@ -25,7 +25,7 @@ func accounts(a *command.App) *cobra.Command {
 			}
 			return []string{v.Name, v.Kind, where(v.Connection), password(v), v.Every.String(), v.Proposals.Source, state}
 		},
-	}, (*client.Client).TriageAccounts), showAccount(a), setAccount(a),
+	}, (*client.Client).TriageAccounts), showAccount(a), a.CreateFlag(setAccount(a)),
 		command.NewChange(a, "delete NAME", "the account's name", "deleted account %s", (*client.Client).DeleteTriageAccount))
 	cmd.Aliases = []string{"account"}
 	return cmd

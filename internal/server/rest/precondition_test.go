@@ -1,7 +1,9 @@
 package rest_test
 
 import (
+	"errors"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -9,8 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestWritesNeedTheCurrentVersion changes each resource twice on the
-// basis of the same ETag: the second change is refused.
+// TestWritesNeedTheCurrentVersion creates each resource twice at the same time:
+// one creation succeeds. It changes each twice on the basis of the same ETag:
+// the second change is refused.
 func TestWritesNeedTheCurrentVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("versions")
@@ -48,13 +51,22 @@ func TestWritesNeedTheCurrentVersion(t *testing.T) {
 		"reconcile rule": {"/api/v1/tools/mail:write/reconcile-rule", object{"read": "mail:read", "happened": "/a"}, object{"read": "mail:read", "happened": "/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tag := owner.send("PUT", tt.path, tt.first).wants(t, http.StatusOK).header.Get("ETag")
+			tag, created := owner.createTwice(t, tt.path, tt.first)
+			if !created {
+				tag = owner.send("PUT", tt.path, tt.first).wants(t, http.StatusOK).header.Get("ETag")
+			}
+			if exists := map[string]bool{
+				"settings": true, "person": true, "retention": true, "overrides": true, "tool rule": true, "description": true,
+			}[name]; exists == created {
+				t.Errorf("created = %t, want %t", created, !exists)
+			}
 			changed := owner.send("PUT", tt.path, tt.second, "If-Match", tag).wants(t, http.StatusOK).header.Get("ETag")
 
 			if name != "preference" {
 				owner.send("PUT", tt.path, tt.second, "If-Match", tag).wants(t, http.StatusPreconditionFailed)
 			}
 			owner.send("PUT", tt.path, tt.second, "If-Match", "*").wants(t, http.StatusBadRequest)
+			owner.send("PUT", tt.path, tt.first, "If-None-Match", "*").wants(t, http.StatusPreconditionFailed)
 			if !tt.undeletable {
 				owner.send("DELETE", tt.path, nil, ifMatch("AAAAAAAAAAAAAAAAAAAAAAAA")...).wants(t, http.StatusPreconditionFailed)
 				owner.send("DELETE", tt.path, nil, "If-Match", changed).wants(t, http.StatusNoContent)
@@ -74,6 +86,32 @@ func TestWritesNeedTheCurrentVersion(t *testing.T) {
 	for _, document := range []string{"/api/v1/limits", "/api/v1/policy"} {
 		f.admin.send("PUT", document, object{}).wants(t, http.StatusPreconditionRequired)
 	}
+}
+
+// createTwice sends two creations at the same time. It returns the ETag of the
+// one that succeeded; all others are refused.
+func (c *client) createTwice(t *testing.T, path string, body any) (tag string, created bool) {
+	t.Helper()
+	var answers [2]answer
+	var errs [2]error
+	var sending sync.WaitGroup
+	for i := range answers {
+		sending.Go(func() {
+			answers[i], errs[i] = c.trySend(t.Context(), "PUT", path, body, "If-None-Match", "*")
+		})
+	}
+	sending.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a.status == http.StatusOK && !created {
+			tag, created = a.header.Get("ETag"), true
+			continue
+		}
+		a.wants(t, http.StatusPreconditionFailed)
+	}
+	return tag, created
 }
 
 func TestAnActionHasAnETag(t *testing.T) {

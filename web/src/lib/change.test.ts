@@ -11,8 +11,8 @@ test('a change names the version that it is based on', async () => {
   expect(write.mock.calls).toEqual([[{ limit: 2 }, '"abc"']])
 })
 
-test('a new value has no precondition', () => {
-  expect(matchOf({ value: null, etag: '' })).toBeUndefined()
+test('the precondition of a new value is that nothing is stored', () => {
+  expect(matchOf({ value: null, etag: '' })).toBe('*')
 })
 
 test('the stored version comes back where somebody else changed it', async () => {
@@ -23,18 +23,18 @@ test('the stored version comes back where somebody else changed it', async () =>
   )
 })
 
-test('something that another person made meanwhile is not written over', async () => {
-  const write = vi.fn(async () => {})
+test('something that another person made meanwhile is returned', async () => {
+  const write = vi.fn(() => Promise.reject(refusal(412)))
   const stored = { value: { limit: 3 }, etag: 'def' }
   expect(await settle({ value: null, etag: '' }, { limit: 2 }, { write, read: async () => stored })).toBe(stored)
-  expect(write).not.toHaveBeenCalled()
+  expect(write.mock.calls).toEqual([[{ limit: 2 }, '*']])
 })
 
-test('something new is written without a precondition', async () => {
-  const write = vi.fn(async () => {})
-  const read = async () => ({ value: null, etag: '' })
+test('something new is written at once', async () => {
+  const read = vi.fn()
+  const write = async () => {}
   expect(await settle({ value: null, etag: '' }, { limit: 2 }, { write, read })).toBeUndefined()
-  expect(write.mock.calls).toEqual([[{ limit: 2 }, undefined]])
+  expect(read).not.toHaveBeenCalled()
 })
 
 test('another refusal is thrown, and nothing is read', async () => {

@@ -23,10 +23,10 @@ export interface ChangeOptions<T extends Json> {
   // base is the version that the draft began with. A later one is not looked at while the component is mounted: events
   // read the stored value anew under a draft, which would then replace a change that nobody has seen.
   base: Version<T>
-  // read returns the stored version at the address of a value: after a refusal, and before a creation.
+  // read returns the stored version at the address of a value, after a refusal.
   read: (value: T | null) => Promise<Version<T>>
-  // write stores a value, or removes it where the value is null. ifMatch is undefined where nothing was stored.
-  write: (value: T | null, ifMatch: string | undefined) => Promise<unknown>
+  // write stores a value, or removes it where the value is null. ifMatch is that of a request (lib/client).
+  write: (value: T | null, ifMatch: string) => Promise<unknown>
   onSaved: (value: T | null) => void
 }
 
@@ -44,8 +44,8 @@ export async function versionAt<S extends { etag: string }, T extends Json>(
   }
 }
 
-// matchOf returns the If-Match header of a version; undefined where nothing is stored.
-export const matchOf = ({ etag }: Version<Json>): string | undefined => (etag ? `"${etag}"` : undefined)
+// matchOf returns the precondition of a change that is based on a version; '*' where nothing is stored.
+export const matchOf = ({ etag }: Version<Json>): string => (etag ? `"${etag}"` : '*')
 
 // settle sends a change that is based on a version. It returns the stored version where that is another one by now, and
 // undefined where the change is stored.
@@ -54,12 +54,6 @@ export async function settle<T extends Json>(
   value: T | null,
   { read, write }: Pick<ChangeOptions<T>, 'read' | 'write'>,
 ): Promise<Version<T> | undefined> {
-  // The API has no precondition for a creation, so that an existing value is looked for. Two people who save within
-  // one round trip still overwrite each other.
-  if (!base.etag) {
-    const stored = await read(value)
-    if (stored.value !== null) return stored
-  }
   try {
     await write(value, matchOf(base))
     return undefined

@@ -50,6 +50,8 @@ export interface Options {
   body?: unknown
   // csv is a body of that media type.
   csv?: string
+  // ifMatch is the ETag that a change is based on, with its quotes; '*' is for a creation, which is refused where
+  // something is stored (If-None-Match).
   ifMatch?: string | undefined
   signal?: AbortSignal | undefined
   // outlives has the browser send the request also where the page is closed meanwhile. Browsers allow that for short
@@ -76,7 +78,7 @@ export function path(to: string, query: Query = {}): string {
 export async function request<T>(method: string, to: string, options: Options = {}): Promise<Answer<T>> {
   const headers = new Headers({ Accept: 'application/json' })
   if (options.body !== undefined) headers.set('Content-Type', 'application/json')
-  if (options.ifMatch) headers.set('If-Match', options.ifMatch)
+  if (options.ifMatch) headers.set(options.ifMatch === '*' ? 'If-None-Match' : 'If-Match', options.ifMatch)
   if (options.csv !== undefined) headers.set('Content-Type', 'text/csv')
   const sent = options.csv ?? (options.body === undefined ? undefined : stringify(options.body as Json))
   const answer = await fetch(path(to, options.query), {

@@ -32,19 +32,23 @@ func (c *Call) SetETag(tag string) { c.W.Header().Set("ETag", `"`+tag+`"`) }
 // the request has none. The contract admits one strong tag.
 func (c *Call) IfMatch() string { return strings.Trim(c.R.Header.Get("If-Match"), `"`) }
 
-// CheckMatch returns nil if the request has no If-Match, or one with the entity
-// tag that current returns. Otherwise, or if there is no such resource, the
-// error is fault.Stale.
+// CheckMatch returns nil if the request has neither If-Match nor If-None-Match,
+// or if they fit the entity tag that current returns: If-Match holds it, and
+// If-None-Match is for a resource that does not exist. Otherwise the error is
+// fault.Stale.
 func (c *Call) CheckMatch(current func() (string, error)) error {
-	want := c.IfMatch()
-	if want == "" {
+	want, create := c.IfMatch(), c.R.Header.Get("If-None-Match") != ""
+	if want == "" && !create {
 		return nil
 	}
 	tag, err := current()
 	if err != nil && !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	if tag != want {
+	if create && err == nil {
+		return fault.Coded(wire.CodeStale, fault.Stale, "this exists already, and If-None-Match is for a new one; read it, and send its ETag in If-Match to change it")
+	}
+	if want != "" && tag != want {
 		return fault.Coded(wire.CodeStale, fault.Stale, "this was changed since it was read: the ETag in If-Match is outdated; read it again, and repeat the change")
 	}
 	return nil
