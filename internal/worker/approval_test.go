@@ -302,7 +302,6 @@ func TestTheFleetWarnsAndEscalates(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.mode(envelope.ModeRequireApproval)
-	y.exec("CREATE TRIGGER tell AFTER INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.propose(proposal())
 	y.exec("UPDATE approvals SET warn_at = now(), escalate_at = now()")
 

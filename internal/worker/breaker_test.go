@@ -82,7 +82,6 @@ func (y *fixture) elapse() {
 // hearBreakers adds notifications of changes of breakers.
 func (y *fixture) hearBreakers() {
 	y.t.Helper()
-	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE ON breakers FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 }
 
 func TestABreakerThatOpensHoldsForTheFleet(t *testing.T) {

@@ -51,7 +51,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	db := dbtest.DB(t)
+	db := dbtest.DBWith(t, told)
 	y := &fixture{
 		t: t, url: db.Config().ConnString(), db: db,
 		tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), src: sourcetest.NewSource(tools("as listed")...),
@@ -81,13 +81,20 @@ func tools(description string) []source.Tool {
 	return all
 }
 
-// listen adds notifications of every change of the tables that matter.
+// told adds notifications of every change of the tables that tests wait for.
+const told = `
+CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$;
+DO $$
+DECLARE name text;
+BEGIN
+	FOREACH name IN ARRAY '{actions,breakers,checkpoints,dead_letters,events,outbox,pauses,retention_checks,session_modes,tool_executions,workflows}'::text[] LOOP
+		EXECUTE format('CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON %I FOR EACH STATEMENT EXECUTE FUNCTION tell()', name);
+	END LOOP;
+END $$`
+
+// listen subscribes to the notifications.
 func (y *fixture) listen() {
 	y.t.Helper()
-	y.exec(`CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
-	for _, table := range []string{"actions", "outbox", "tool_executions", "dead_letters"} {
-		y.exec(fmt.Sprintf("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH STATEMENT EXECUTE FUNCTION tell()", table))
-	}
 	conn, err := pgx.Connect(y.t.Context(), y.url)
 	if err != nil {
 		y.t.Fatal(err)

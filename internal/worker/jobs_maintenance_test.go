@@ -5,9 +5,6 @@ import "testing"
 func TestTheLeaderWritesCheckpointsAndPrunes(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	for _, table := range []string{"checkpoints", "retention_checks"} {
-		y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON " + table + " FOR EACH STATEMENT EXECUTE FUNCTION tell()")
-	}
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", y.tenant.String())
 	y.submit(toolOnce, 1)
 	old := y.submit(toolOnce, 1)[0]

@@ -621,7 +621,6 @@ func TestAKillOfMany(t *testing.T) {
 func TestTheFleetSweeps(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER UPDATE ON pauses FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	tool := pause.Target{Scope: pause.Tool, Subject: "fake:" + toolOnce}
 	later := proposal(func(p *envelope.Proposal) { p.Constraints.NotBefore = time.Now().Add(time.Hour) })
 	killed := y.propose(later)[0]

@@ -196,7 +196,6 @@ func TestGrantOfTheProposerDoesNotAllowAtTheCall(t *testing.T) {
 func TestLeaderExpiresSessionModes(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON session_modes FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.exec("INSERT INTO session_modes (tenant_id, session_id, key, mode, expires_at) VALUES ($1, 's-1', '*', 'deny', now() - interval '1 second')", y.tenant.String())
 	before := one[int64](y, "SELECT config_version FROM tenants WHERE tenant_id = $1", y.tenant.String())
 

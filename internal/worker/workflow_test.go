@@ -52,7 +52,6 @@ func counting(_ context.Context, call source.Call) sourcetest.Step {
 func TestTheFleetRunsAWorkflow(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	for _, tool := range []string{toolRead, toolKeyed, toolOnce} {
 		y.src.On(tool, counting)
 	}
@@ -71,7 +70,6 @@ func TestTheFleetRunsAWorkflow(t *testing.T) {
 func TestTheFleetTakesAWorkflowBack(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
 		for tool, by := range map[string]string{toolKeyed: toolOnce, toolOnce: toolKeyed} {
 			err := catalog.DescribeTool(ctx, tx, y.tenant, policy.Key{Source: "fake", Action: tool}, catalog.Description{Reversal: &catalog.Reversal{
@@ -113,7 +111,6 @@ func TestTheFleetTakesAWorkflowBack(t *testing.T) {
 func TestTheFleetForgetsOldWorkflows(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE TRIGGER tell AFTER DELETE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()")
 	y.workflowOf(false, toolRead)
 	y.exec("UPDATE workflows SET state = 'completed', ended_at = now() - interval '40 days'")
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 30, 'delete')", y.tenant.String())
