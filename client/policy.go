@@ -61,6 +61,12 @@ func (c *Client) CheckRule(ctx context.Context, in wire.RuleCheck) (wire.RuleChe
 	return post[wire.RuleChecked](ctx, c, policyPath+"/check", in)
 }
 
+// PolicyUsage counts the actions of the last week by the rules that applied to
+// them, and by the grants that allowed them.
+func (c *Client) PolicyUsage(ctx context.Context) (wire.PolicyUsage, error) {
+	return read[wire.PolicyUsage](ctx, c, policyPath+"/usage", nil)
+}
+
 // Grants lists the current grants, latest first; with ended, ended ones too.
 func (c *Client) Grants(ctx context.Context, ended bool) ([]wire.Grant, error) {
 	return list[wire.Grant](ctx, c, grantsPath, given("ended", flag(ended)))

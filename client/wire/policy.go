@@ -314,6 +314,26 @@ type RulePast struct {
 	Reasons []string `json:"reasons"`
 }
 
+// PolicyUsage counts the past actions to which rules about arguments applied,
+// and which grants allowed.
+type PolicyUsage struct {
+	// Since is the start of the range. Examined counts the actions of the range,
+	// and Complete reports whether it is the whole range that the server counts.
+	Since    time.Time `json:"since"`
+	Examined int       `json:"examined"`
+	Complete bool      `json:"complete"`
+	// Rules and Grants omit those without an action.
+	Rules  []Usage `json:"rules"`
+	Grants []Usage `json:"grants"`
+}
+
+// Usage counts the past actions of a rule or a grant.
+type Usage struct {
+	ID     string    `json:"id"`
+	Count  int       `json:"count"`
+	LastAt time.Time `json:"last_at"`
+}
+
 // RuleCount counts actions; Actions are the latest of them.
 type RuleCount struct {
 	Count   int                 `json:"count"`

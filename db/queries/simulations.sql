@@ -1,3 +1,29 @@
+-- name: PolicyUsage :many
+-- Counts the latest actions by the rules about arguments that applied to their
+-- decisions, and by the grants that allowed them. The row without a layer counts
+-- all, since the oldest. A decision is read once, however many actions have it.
+WITH recent AS MATERIALIZED (
+    SELECT a.decision_id, a.created_at
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.action_id >= @floor AND a.created_at >= @since
+    ORDER BY a.action_id DESC
+    LIMIT @most::bigint
+), counted AS (
+    SELECT r.decision_id, count(1) AS actions, max(r.created_at) AS last_at, min(r.created_at) AS first_at
+    FROM recent r
+    GROUP BY r.decision_id
+)
+SELECT (s.step ->> 'layer')::text AS layer, (s.step ->> 'rule')::text AS id, sum(c.actions)::bigint AS actions, max(c.last_at)::timestamptz AS last_at
+FROM counted c
+JOIN decisions d ON d.tenant_id = @tenant_id AND d.decision_id = c.decision_id
+CROSS JOIN LATERAL jsonb_array_elements(d.trace) AS s (step)
+WHERE s.step ->> 'rule' <> ''
+    AND (s.step ->> 'layer' = 'arguments' OR d.mode_source LIKE '%+grant:' || (s.step ->> 'rule'))
+GROUP BY 1, 2
+UNION ALL
+SELECT '', '', coalesce(sum(c.actions), 0)::bigint, coalesce(min(c.first_at), @since)::timestamptz FROM counted c
+ORDER BY 1, 2;
+
 -- name: SimulationPage :many
 -- The next envelopes below an id, newest first, with the inputs and the result
 -- of policy at the time of proposal; the tools of the token are the current

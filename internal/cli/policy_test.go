@@ -82,6 +82,7 @@ func setsRules(d *fixture) {
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "args.x >", "--mode", "deny"), command.ExitUsage, "line 1, column 9", "^")
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true"), command.ExitUsage, "--tool, --when and --mode")
 	d.want(d.admin("policy", "rule", "set", "bad", "--tool", "*", "--when", "true", "--mode", "allow"), command.ExitUsage, "--mode must be require_approval or deny")
+	d.want(d.operator("policy", "usage"), command.ExitOK, "other rules and grants have none")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitOK, "removed rule long")
 	d.want(d.admin("policy", "rule", "delete", "long"), command.ExitFailed, "no rule long")
 	d.want(d.admin("policy", "rule", "delete", "spare"), command.ExitOK)

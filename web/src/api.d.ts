@@ -1600,6 +1600,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policy/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the actions of rules and grants
+         * @description Counts the actions of the last 7 days, at most the latest 100,000, by the rules about arguments that applied to their
+         *     decisions, and by the grants that allowed them. Deleted actions are not counted.
+         */
+        get: operations["getPolicyUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policy/check": {
         parameters: {
             query?: never;
@@ -5089,6 +5110,22 @@ export interface components {
             failed: components["schemas"]["RuleCount"];
             /** @description Why expressions failed. */
             reasons: string[];
+        };
+        PolicyUsage: {
+            /** Format: date-time */
+            since: string;
+            examined: number;
+            /** @description Whether these were all actions of the last 7 days; false where there were more than 100,000. */
+            complete: boolean;
+            rules: components["schemas"]["Usage"][];
+            grants: components["schemas"]["Usage"][];
+        };
+        Usage: {
+            /** @description The rule or the grant; it may be deleted by now. */
+            id: string;
+            count: number;
+            /** Format: date-time */
+            last_at: string;
         };
         RuleCount: {
             count: number;
@@ -11921,6 +11958,46 @@ export interface operations {
                         next_cursor: components["schemas"]["NextCursor"];
                         items: components["schemas"]["PolicyMatrixRow"][];
                     };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getPolicyUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. Rules and grants without an action are left out. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-01-02T03:04:05Z",
+                     *       "examined": 1204,
+                     *       "complete": true,
+                     *       "rules": [
+                     *         {
+                     *           "id": "large-refunds",
+                     *           "count": 12,
+                     *           "last_at": "2026-01-08T10:00:00Z"
+                     *         }
+                     *       ],
+                     *       "grants": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyUsage"];
                 };
             };
             400: components["responses"]["Invalid"];

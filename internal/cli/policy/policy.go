@@ -25,7 +25,7 @@ import (
 
 // Command returns the command policy.
 func Command(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("policy", simulate(a), explain(a), matrix(a), danger(a), modes(a), rules(a), grants(a), sessions(a), preferences(a))
+	cmd := command.NewGroup("policy", simulate(a), explain(a), matrix(a), danger(a), modes(a), rules(a), grants(a), usage(a), sessions(a), preferences(a))
 	cmd.AddCommand(a.NewDocumentCommands(command.Document{
 		Get: (*client.Client).Policy, Put: (*client.Client).PutPolicy, Validate: policies.CheckDocument,
 	})...)
@@ -229,6 +229,32 @@ func rules(a *command.App) *cobra.Command {
 	}, (*client.Client).Rules),
 		ruleCheck(a), a.CreateFlag(ruleSet(a)),
 		command.NewChange(a, "delete ID", "the id of a rule", "removed rule %s", (*client.Client).DeleteRule))
+}
+
+// usage returns the command usage, which counts the actions of rules and grants.
+func usage(a *command.App) *cobra.Command {
+	type row struct {
+		kind string
+		wire.Usage
+	}
+	return command.New(a, "usage", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		return command.Show(a, func(a *command.App, u wire.PolicyUsage) error {
+			var rows []row
+			for _, r := range u.Rules {
+				rows = append(rows, row{"rule", r})
+			}
+			for _, g := range u.Grants {
+				rows = append(rows, row{"grant", g})
+			}
+			err := command.Table(a, rows, []string{"KIND", "ID", "ACTIONS", "LAST"}, func(r row) []string {
+				return []string{r.kind, r.ID, strconv.Itoa(r.Count), command.Local(&r.LastAt)}
+			})
+			if err != nil {
+				return err
+			}
+			return a.Print("\n%d action(s) examined since %s; other rules and grants have none.\n", u.Examined, command.Local(&u.Since))
+		})(c.PolicyUsage(ctx))
+	})
 }
 
 func ruleCheck(a *command.App) *cobra.Command {

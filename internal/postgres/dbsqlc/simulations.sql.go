@@ -13,6 +13,77 @@ import (
 	"github.com/google/uuid"
 )
 
+const policyUsage = `-- name: PolicyUsage :many
+WITH recent AS MATERIALIZED (
+    SELECT a.decision_id, a.created_at
+    FROM actions a
+    WHERE a.tenant_id = $1 AND a.action_id >= $2 AND a.created_at >= $3
+    ORDER BY a.action_id DESC
+    LIMIT $4::bigint
+), counted AS (
+    SELECT r.decision_id, count(1) AS actions, max(r.created_at) AS last_at, min(r.created_at) AS first_at
+    FROM recent r
+    GROUP BY r.decision_id
+)
+SELECT (s.step ->> 'layer')::text AS layer, (s.step ->> 'rule')::text AS id, sum(c.actions)::bigint AS actions, max(c.last_at)::timestamptz AS last_at
+FROM counted c
+JOIN decisions d ON d.tenant_id = $1 AND d.decision_id = c.decision_id
+CROSS JOIN LATERAL jsonb_array_elements(d.trace) AS s (step)
+WHERE s.step ->> 'rule' <> ''
+    AND (s.step ->> 'layer' = 'arguments' OR d.mode_source LIKE '%+grant:' || (s.step ->> 'rule'))
+GROUP BY 1, 2
+UNION ALL
+SELECT '', '', coalesce(sum(c.actions), 0)::bigint, coalesce(min(c.first_at), $3)::timestamptz FROM counted c
+ORDER BY 1, 2
+`
+
+type PolicyUsageParams struct {
+	TenantID envelope.TenantID
+	Floor    envelope.ActionID
+	Since    time.Time
+	Most     int64
+}
+
+type PolicyUsageRow struct {
+	Layer   string
+	ID      string
+	Actions int64
+	LastAt  time.Time
+}
+
+// Counts the latest actions by the rules about arguments that applied to their
+// decisions, and by the grants that allowed them. The row without a layer counts
+// all, since the oldest. A decision is read once, however many actions have it.
+func (q *Queries) PolicyUsage(ctx context.Context, db DBTX, arg *PolicyUsageParams) ([]PolicyUsageRow, error) {
+	rows, err := db.Query(ctx, policyUsage,
+		arg.TenantID,
+		arg.Floor,
+		arg.Since,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PolicyUsageRow{}
+	for rows.Next() {
+		var i PolicyUsageRow
+		if err := rows.Scan(
+			&i.Layer,
+			&i.ID,
+			&i.Actions,
+			&i.LastAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const simulationPage = `-- name: SimulationPage :many
 SELECT
     a.action_id, a.wanted, a.employee_id, a.session_id, a.automation_id, a.source_id, a.tool_name, a.risk, a.created_at,

@@ -214,6 +214,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"deleteSessionMode":       {"DELETE", "/api/v1/policy/sessions/" + src + "/" + src + ":*", nil, 204},
 		"explainPolicy":           {"POST", "/api/v1/policy/explain", object{"tool": "mail:write", "args": object{"n": 1}}, 200},
 		"getPolicyMatrix":         {"GET", "/api/v1/policy/matrix?limit=2", nil, 200},
+		"getPolicyUsage":          {"GET", "/api/v1/policy/usage", nil, 200},
 		"getPolicy":               {"GET", "/api/v1/policy", nil, 200},
 		"putPolicy":               {"PUT", "/api/v1/policy?dry_run=true", object{"reviews": []object{{"tool": src + ":*", "approvals": 2}}}, 200},
 		"checkRule":               {"POST", "/api/v1/policy/check", object{"tool": "mail:write", "expression": "args.n > 1"}, 200},

@@ -5,9 +5,64 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
+
+// TestUsageCountsTheActionsOfRulesAndGrants counts by the stored decisions: of
+// rules that applied, of the grant that allowed, and of no other tenant.
+func TestUsageCountsTheActionsOfRulesAndGrants(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	f, foreign := h.tenant("usage"), h.tenant("unused")
+	usage := func(c *client) (u wire.PolicyUsage) {
+		t.Helper()
+		c.send("GET", "/api/v1/policy/usage", nil).wants(t, 200).into(t, &u)
+		return u
+	}
+	if u := usage(f.operator); u.Examined != 0 || !u.Complete || len(u.Rules)+len(u.Grants) != 0 {
+		t.Errorf("without an action: %+v", u)
+	}
+	rule := func(id, expression string) {
+		f.admin.send("PUT", "/api/v1/policy/rules/"+id, object{"tool": "mail:write", "expression": expression, "mode": "require_approval"}).wants(t, 200)
+	}
+	rule("large", "args.n > 100")
+	rule("never", "args.n > 9000")
+	rule("grant", "args.n == 200") // the name of a layer
+	var made struct {
+		ID string `json:"grant_id"`
+	}
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "pins": object{"/n": 200}}).wants(t, 201).into(t, &made)
+	before := time.Now().Add(-time.Minute)
+
+	for _, n := range []int{200, 200, 201, 5} {
+		f.agent.send("POST", "/api/v1/actions", proposal("write", object{"n": n})).wants(t, 201)
+	}
+
+	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})
+	got := usage(viewer)
+	want := wire.PolicyUsage{
+		Since: got.Since, Examined: 4, Complete: true,
+		Rules: []wire.Usage{{ID: "grant", Count: 2}, {ID: "large", Count: 3}}, Grants: []wire.Usage{{ID: made.ID, Count: 2}},
+	}
+	for _, all := range [][]wire.Usage{got.Rules, got.Grants} {
+		for i := range all {
+			if all[i].LastAt.Before(before) {
+				t.Errorf("last at %s, before the first action", all[i].LastAt)
+			}
+			all[i].LastAt = time.Time{}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("usage (-want +got):\n%s", diff)
+	}
+	if u := usage(foreign.admin); u.Examined != 0 || len(u.Rules)+len(u.Grants) != 0 {
+		t.Errorf("of another tenant: %+v", u)
+	}
+	f.agent.send("GET", "/api/v1/policy/usage", nil).wants(t, 403)
+}
 
 // TestRuleCheckCountsThePast has the mistakes with their places, the names, and
 // the results for past actions, for viewers too.

@@ -152,6 +152,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "PUT /api/v1/policy", Operation: "putPolicy", Roles: admin, Scope: identity.PolicyWrite}, MaxBody: policyBytes, Handle: request.WithBody(policies.Put)},
 		{Route: access.Route{Pattern: "POST /api/v1/policy/simulate", Operation: "simulatePolicy", Roles: readers, Scope: identity.PolicyRead}, MaxBody: policyBytes, Handle: policies.Simulate},
 		{Route: access.Route{Pattern: "GET /api/v1/policy/matrix", Operation: "getPolicyMatrix", Roles: readers, Scope: identity.PolicyRead}, Handle: policies.Matrix},
+		{Route: access.Route{Pattern: "GET /api/v1/policy/usage", Operation: "getPolicyUsage", Roles: readers, Scope: identity.PolicyRead}, Handle: policies.Usage},
 		{Route: access.Route{Pattern: "POST /api/v1/policy/check", Operation: "checkRule", Roles: readers, Scope: identity.PolicyRead}, MaxBody: one, Handle: request.WithBody(policies.CheckRule)},
 		{Route: access.Route{Pattern: "GET /api/v1/policy/modes", Operation: "listModes", Roles: readers, Scope: identity.PolicyRead}, Handle: policies.Modes},
 		{Route: access.Route{Pattern: "PUT /api/v1/policy/modes/{tool}", Operation: "putMode", Roles: admin, Scope: identity.PolicyWrite}, MaxBody: one, Handle: request.WithBody(policies.PutMode)},

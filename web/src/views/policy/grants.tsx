@@ -14,6 +14,7 @@ import { type GrantDraft, grantProblem, inputOf, stateOf } from './grant'
 import { Text } from './input'
 import { Preferences, Sessions } from './narrow'
 import type { Grant } from './types'
+import { useUsage } from './usage'
 import './rules.css'
 
 const to = '/api/v1/policy/grants'
@@ -40,6 +41,7 @@ function List() {
   const search = new URLSearchParams(useSearch())
   const ended = search.get('ended') === 'true'
   const may = useMay()
+  const usage = useUsage('grants')
   const [revoking, setRevoking] = useState<Grant>()
   const grants = useInfiniteQuery<Page, Problem, Grant[], readonly unknown[], string | undefined>({
     queryKey: ['config', 'grants', ended],
@@ -84,6 +86,7 @@ function List() {
             { name: 'For', cell: (grant) => forWhom(grant) },
             { name: 'Lets through', cell: (grant) => <Held of={grant} /> },
             { name: 'Until', cell: (grant) => <Until of={grant} /> },
+            { name: usage.name, cell: (grant) => usage.cell(grant.grant_id), hideNarrow: true },
             {
               name: 'Made by',
               cell: (grant) => (

@@ -14,6 +14,7 @@ import { idProblem, toolProblem } from './expression'
 import { Checked, Expression, useCheck } from './expression-field'
 import { Text } from './input'
 import type { Rule } from './types'
+import { useUsage } from './usage'
 import './rules.css'
 
 const to = '/api/v1/policy/rules'
@@ -53,6 +54,7 @@ export function Rules() {
   const [at, go] = useLocation()
   const open = new URLSearchParams(useSearch()).get('rule')
   const may = useMay()
+  const usage = useUsage('rules')
   const rules = useQuery<Rule[], Problem>({
     queryKey: ['config', 'rules'],
     queryFn: ({ signal }) => readRules(signal),
@@ -113,6 +115,7 @@ export function Rules() {
               hideNarrow: true,
             },
             { name: 'Reason', cell: (rule) => shown(rule.reason ?? ''), hideNarrow: true },
+            { name: usage.name, cell: (rule) => usage.cell(rule.rule_id), hideNarrow: true },
             { name: 'Version', cell: (rule) => rule.version ?? '–', number: true, hideNarrow: true },
             {
               name: 'Changed',
