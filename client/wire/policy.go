@@ -226,7 +226,17 @@ type SimulationCount struct {
 	Then    envelope.Mode `json:"then"`
 	Now     envelope.Mode `json:"now"`
 	Changed envelope.Mode `json:"changed"`
-	Count   int           `json:"count"`
+	// NowApprovals and ChangedApprovals are the required approvals if more than
+	// one person must agree.
+	NowApprovals     int `json:"now_approvals,omitzero"`
+	ChangedApprovals int `json:"changed_approvals,omitzero"`
+	Count            int `json:"count"`
+}
+
+// Differs reports whether the changed policy differs from the current one in
+// mode or required approvals.
+func (c SimulationCount) Differs() bool {
+	return c.Now != c.Changed || c.NowApprovals != c.ChangedApprovals
 }
 
 // SimulationDifference is an action whose three decisions differ.
@@ -245,6 +255,14 @@ type SimulationDifference struct {
 type SimulatedDecision struct {
 	Mode   envelope.Mode `json:"mode"`
 	Source string        `json:"source"`
+	// Approvals is the number of required approvals if more than one person must
+	// agree.
+	Approvals int `json:"approvals,omitzero"`
+}
+
+// Differs reports whether two policies differ in mode or required approvals.
+func (d SimulatedDecision) Differs(other SimulatedDecision) bool {
+	return d.Mode != other.Mode || d.Approvals != other.Approvals
 }
 
 // SimulationCause is the decision of one layer by the current policy and by the

@@ -1,4 +1,7 @@
 // The limits, against the real program: journey 15, two people at once, and a role that may not.
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { violations } from './browser'
 import { api, expect, login, propose, tabTo, test, url } from './fixture'
 import { quiet } from './quiet'
@@ -150,4 +153,109 @@ test('the do-not-contact list is imported and checked; an operator may not, and 
     await quiet(page)
     expect(await violations(page), tab).toEqual([])
   }
+})
+
+test('a bucket that a provider closed is reopened, retired and used again', async ({ page }) => {
+  const used = name()
+  await api('admin', 'PUT', `/api/v1/buckets/${used}`, { concurrency: 2 })
+  const close = `UPDATE countersign_data.buckets SET closed_until = now() + interval '1 hour', closed_by = 'rate_limited' WHERE name = '${used}'`
+  execFileSync('psql', ['-v', 'ON_ERROR_STOP=1', '-qc', close, process.env.E2E_DATABASE!])
+  await login(page, 'admin', '/limits')
+  const card = page.getByRole('region', { name: `Bucket ${used}` })
+  await expect(card).toContainText('Opens')
+  await card.getByRole('button', { name: 'Reopen' }).click()
+  await expect(page.getByText(`${used} is open again.`)).toBeVisible()
+  await expect(card.getByRole('button', { name: 'Reopen' })).toHaveCount(0)
+
+  await card.getByRole('button', { name: 'Edit…' }).click()
+  const sheet = page.getByRole('dialog').first()
+  await sheet.getByRole('button', { name: 'Retire…' }).click()
+  const question = page.getByRole('dialog').last()
+  await expect(question).toContainText('New actions may no longer name it')
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+  await question.getByRole('button', { name: 'Retire', exact: true }).click()
+  await expect(page.getByText(`${used} is retired.`)).toBeVisible()
+  // By keyboard alone it is used again.
+  await tabTo(page, card.getByRole('button', { name: 'Use again…' }))
+  await page.keyboard.press('Enter')
+  await expect(sheet.getByRole('button', { name: 'Retire…' })).toHaveCount(0)
+  await tabTo(page, sheet.getByLabel('Concurrent calls'))
+  await page.keyboard.insertText('3')
+  await page.keyboard.press('Control+Enter')
+  await expect(card).toContainText('3')
+  await expect(card.getByRole('button', { name: 'Edit…' })).toBeFocused()
+})
+
+test('an employee gets an entry, two people change it, and it is removed by keyboard', async ({ page }) => {
+  const id = randomUUID()
+  const path = `/api/v1/employees/${id}`
+  await login(page, 'admin', '/limits/employees')
+  await page.getByRole('button', { name: 'New entry…' }).click()
+  const sheet = page.getByRole('dialog').first()
+  const save = sheet.getByRole('button', { name: 'Save' })
+  await sheet.getByLabel('Id', { exact: true }).fill('nobody')
+  await expect(sheet.getByRole('alert')).toContainText('Id must be a UUID')
+  await sheet.getByLabel('Id', { exact: true }).fill(id.toUpperCase())
+  await sheet.getByLabel('Name').fill('\u202E失敗')
+  await sheet.getByLabel('Scopes').fill('mail:send\ncontacts:*')
+  await save.click()
+  const row = page.getByRole('row').filter({ hasText: '失敗' }).filter({ hasText: id })
+  await expect(row).toContainText('\\u{202E}失敗')
+  await expect(row).toContainText('mail:send')
+
+  await row.getByRole('button', { name: 'Edit…' }).click()
+  await sheet.getByLabel('Trust').selectOption('high')
+  await expect(sheet.getByRole('region', { name: 'Before and after' })).toContainText('/trust')
+  await api('owner', 'PUT', path, { name: 'Theirs', trust: 'none' })
+  await save.click()
+  await expect(sheet.getByText('Somebody else changed it.')).toBeVisible()
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+  await sheet.getByRole('button', { name: 'Keep mine' }).click()
+  await save.click()
+  await expect(row).toContainText('high')
+
+  await tabTo(page, row.getByRole('button', { name: 'Edit…' }))
+  await page.keyboard.press('Enter')
+  await tabTo(page, sheet.getByRole('button', { name: 'Remove…' }))
+  await page.keyboard.press('Enter')
+  await tabTo(page, page.getByRole('dialog').last().getByRole('button', { name: 'Remove', exact: true }))
+  await page.keyboard.press('Enter')
+  await expect(row).toHaveCount(0)
+})
+
+test('a file with wrong lines is not imported; an entry is removed with its reason', async ({ page }) => {
+  const at = `файл-${Date.now()}.example`
+  await login(page, 'admin', '/limits/do-not-contact')
+  await tabTo(page, page.getByRole('button', { name: 'Import…' }))
+  await page.keyboard.press('Enter')
+  const sheet = page.getByRole('dialog')
+  const lines = [`kind,value,reason`, `domain,${at},=1+1`, 'pigeon,ana@example.org,', 'email,,', `phone,${at},`]
+  await sheet.getByLabel('File').setInputFiles({
+    name: 'list.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from(lines.join('\n')),
+  })
+  await expect(sheet.getByLabel('List')).toHaveValue(lines.join('\n'))
+  await tabTo(page, sheet.getByRole('button', { name: 'Check' }))
+  await page.keyboard.press('Enter')
+  const wrong = sheet.getByRole('alert')
+  for (const line of [3, 4, 5]) await expect(wrong).toContainText(`Line ${line}`)
+  await expect(sheet.getByRole('button', { name: 'Import', exact: true })).toHaveAttribute('aria-disabled', 'true')
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+  await sheet.getByLabel('List').fill(lines.slice(0, 2).join('\n'))
+  await tabTo(page, sheet.getByRole('button', { name: 'Check' }))
+  await page.keyboard.press('Enter')
+  await expect(sheet.getByRole('status')).toContainText('1 would be added')
+  await tabTo(page, sheet.getByRole('button', { name: 'Import', exact: true }))
+  await page.keyboard.press('Enter')
+  await expect(sheet).toHaveCount(0)
+  const row = page.getByRole('row').filter({ hasText: String(/\d+/.exec(at)) })
+  await expect(row).toContainText('=1+1')
+
+  // No spreadsheet runs what is exported.
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export' }).click()])
+  expect(readFileSync(await file.path(), 'utf8')).toContain("'=1+1")
 })

@@ -86,3 +86,49 @@ test('a source is opened and refreshed by keyboard alone', async ({ page }) => {
   for (const name of ['Change…', 'Delete…'])
     await expect(page.getByRole('button', { name })).toHaveAttribute('aria-disabled', 'true')
 })
+
+test('a source is accepted by whoever may change policy: in quarantine, and at an address nobody accepted', async ({
+  page,
+}) => {
+  // This token may set a source up, and may not change policy.
+  const { token } = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', {
+    name: 'installer',
+    role: 'admin',
+    scopes: ['catalog:read', 'catalog:write'],
+  })
+  const put = (more: string) =>
+    api(token, 'PUT', '/api/v1/sources/desk', {
+      kind: 'mcp',
+      config: { transport: 'http', url: `${server.url}${more}` },
+    })
+  await put('')
+  await login(page, 'admin', '/sources/desk')
+  const acceptance = page.getByRole('region', { name: 'The source is in quarantine' })
+  await expect(acceptance).toContainText(server.url)
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+  // What is accepted is the configuration that was looked at: another one meanwhile is refused, and shown.
+  await page.keyboard.press('p')
+  await put('?other=1')
+  await acceptance.getByRole('button', { name: 'Accept this configuration' }).click()
+  await expect(acceptance.getByText('Nothing was accepted')).toBeVisible()
+  await expect(acceptance.getByLabel('Configuration to accept')).toContainText('other=1')
+  await acceptance.getByRole('button', { name: 'Accept this configuration' }).click()
+  await expect(page.getByText('The address of desk is accepted.')).toBeVisible()
+  await expect(acceptance).toHaveCount(0)
+  await page.keyboard.press('p')
+
+  // By keyboard alone: another address of a source that was accepted.
+  await put('?third=1')
+  const address = page.getByRole('region', { name: 'Its address is not accepted' })
+  await expect(address.getByLabel('Configuration to accept')).toContainText('third=1')
+  await tabTo(page, address.getByRole('button', { name: 'Accept this configuration' }))
+  await page.keyboard.press('Enter')
+  await expect(address).toHaveCount(0)
+  const { items } = await api<{ items: { source_id: string; address_accepted: boolean }[] }>(
+    'admin',
+    'GET',
+    '/api/v1/sources?limit=200',
+  )
+  expect(items.find((one) => one.source_id === 'desk')?.address_accepted).toBe(true)
+})

@@ -135,14 +135,14 @@ func (s *summary) add(r wire.SimulationPage) {
 	s.Looked, s.Compared, s.Gone = s.Looked+r.Examined, s.Compared+r.Compared, s.Gone+r.WithoutTool
 	for _, c := range r.Counts {
 		n := c.Count
-		if c.Now != c.Changed {
+		if c.Differs() {
 			s.Changed += n
 		}
 		c.Count = 0
 		s.counts[c] += n
 	}
 	for _, d := range r.Differences {
-		if len(s.examples) < s.most && d.Now.Mode != d.Changed.Mode {
+		if len(s.examples) < s.most && d.Now.Differs(d.Changed) {
 			s.examples = append(s.examples, d)
 		}
 	}
@@ -155,7 +155,8 @@ func (s *summary) close() {
 		s.Counts = append(s.Counts, c)
 	}
 	slices.SortFunc(s.Counts, func(a, b wire.SimulationCount) int {
-		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Then, b.Then))
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Then, b.Then),
+			cmp.Compare(a.NowApprovals, b.NowApprovals), cmp.Compare(a.ChangedApprovals, b.ChangedApprovals))
 	})
 }
 
@@ -171,7 +172,8 @@ func showSummary(a *command.App, s *summary) error {
 	}
 	err := section(a, s.examples, []string{"ACTION", "PROPOSED", "TOOL", "THEN", "NOW", "WOULD", "BECAUSE OF"}, func(d wire.SimulationDifference) []string {
 		return []string{
-			d.Action.String(), command.Local(&d.ProposedAt), d.Tool, string(d.Then.Mode), string(d.Now.Mode), string(d.Changed.Mode), causesText(d.Causes),
+			d.Action.String(), command.Local(&d.ProposedAt), d.Tool, string(d.Then.Mode), modeText(d.Now.Mode, d.Now.Approvals), modeText(d.Changed.Mode, d.Changed.Approvals),
+			causesText(d.Causes),
 		}
 	})
 	if err != nil {
@@ -195,16 +197,19 @@ func showSummary(a *command.App, s *summary) error {
 func showCounts(a *command.App, counts []wire.SimulationCount) error {
 	for _, side := range []struct {
 		name string
-		mode func(wire.SimulationCount) envelope.Mode
+		mode func(wire.SimulationCount) (from, to string)
 	}{
-		{"NOW", func(c wire.SimulationCount) envelope.Mode { return c.Now }},
-		{"THEN", func(c wire.SimulationCount) envelope.Mode { return c.Then }},
+		{"NOW", func(c wire.SimulationCount) (from, to string) {
+			return modeText(c.Now, c.NowApprovals), modeText(c.Changed, c.ChangedApprovals)
+		}},
+		{"THEN", func(c wire.SimulationCount) (from, to string) { return string(c.Then), string(c.Changed) }},
 	} {
 		type change struct{ tool, from, to string }
 		sums := make(map[change]int)
 		var order []change
 		for _, c := range counts {
-			at := change{c.Tool, string(side.mode(c)), string(c.Changed)}
+			from, to := side.mode(c)
+			at := change{c.Tool, from, to}
 			if at.from == at.to {
 				continue
 			}
@@ -221,6 +226,15 @@ func showCounts(a *command.App, counts []wire.SimulationCount) error {
 		}
 	}
 	return nil
+}
+
+// modeText returns a mode, with the required approvals if more than one person
+// must agree.
+func modeText(mode envelope.Mode, approvals int) string {
+	if approvals > 1 {
+		return fmt.Sprintf("%s by %d", mode, approvals)
+	}
+	return string(mode)
 }
 
 // causesText names the layers that make the difference, each with its rule.

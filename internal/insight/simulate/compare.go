@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -50,8 +51,11 @@ func (p *Page) compare(changed *settings.Settings, enough func() bool) Report {
 		} else {
 			r.Compared++
 			d, because := e.compare(p.Snapshot, changed)
-			counts[wire.SimulationCount{Tool: d.Tool, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode}]++
-			if d.Then.Mode != d.Changed.Mode || d.Now.Mode != d.Changed.Mode {
+			counts[wire.SimulationCount{
+				Tool: d.Tool, Then: d.Then.Mode, Now: d.Now.Mode, Changed: d.Changed.Mode,
+				NowApprovals: d.Now.Approvals, ChangedApprovals: d.Changed.Approvals,
+			}]++
+			if d.Then.Mode != d.Changed.Mode || d.Now.Differs(d.Changed) {
 				d.Causes = because()
 				r.Differences = append(r.Differences, d)
 			}
@@ -66,7 +70,8 @@ func (p *Page) compare(changed *settings.Settings, enough func() bool) Report {
 		r.Counts = append(r.Counts, c)
 	}
 	slices.SortFunc(r.Counts, func(a, b wire.SimulationCount) int {
-		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed))
+		return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Then, b.Then), cmp.Compare(a.Now, b.Now), cmp.Compare(a.Changed, b.Changed),
+			cmp.Compare(a.NowApprovals, b.NowApprovals), cmp.Compare(a.ChangedApprovals, b.ChangedApprovals))
 	})
 	return r
 }
@@ -109,8 +114,17 @@ func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifferen
 	before, after := now.Decide(e.tool, e.proposed), changed.Decide(e.overridden, e.changed)
 	return wire.SimulationDifference{
 		Action: e.action, ProposedAt: e.at, Tool: e.key.String(), Then: e.then,
-		Now: wire.SimulatedDecision{Mode: before.Mode, Source: before.Source}, Changed: wire.SimulatedDecision{Mode: after.Mode, Source: after.Source},
+		Now: decided(now, e.tool, e.proposed, before), Changed: decided(changed, e.overridden, e.changed, after),
 	}, func() []wire.SimulationCause { return causes(before, after) }
+}
+
+// decided returns a decision with the approvals that it requires.
+func decided(s *settings.Settings, t *catalog.Tool, p settings.Proposal, d policy.Decision) wire.SimulatedDecision {
+	simulated := wire.SimulatedDecision{Mode: d.Mode, Source: d.Source}
+	if n := s.Review(t, p.Risk).Approvals; d.Mode == envelope.ModeRequireApproval && n > 1 {
+		simulated.Approvals = n
+	}
+	return simulated
 }
 
 // layerRule identifies a rule in a trace by its layer and name.

@@ -114,6 +114,40 @@ func TestRiskIsTried(t *testing.T) {
 	}
 }
 
+// TestReviewsAreTried requires more approvals of actions that wait, and of no
+// others; a removed review requires fewer.
+func TestReviewsAreTried(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, dbtest.Tx(t))
+	s.mode("shop:refund", asks)
+	s.propose(s.by(), call("refund", `{}`), call("refund", `{"amount":1}`), call("mail", `{}`))
+	with := func(reviews ...settings.ReviewRule) settings.Document {
+		return settings.Document{Reviews: append([]settings.ReviewRule{}, reviews...)}
+	}
+	three := settings.ReviewRule{Pattern: "shop:*", Risk: envelope.RiskLow, Approvals: 3}
+
+	got := s.read(lately()).Compare(with(three), never)
+
+	raised := count("shop:refund", asks, asks, asks, 2)
+	raised.ChangedApprovals = 3
+	if diff := cmp.Diff([]wire.SimulationCount{count("shop:mail", allow, allow, allow, 1), raised}, got.Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	tried := slices.DeleteFunc(got.Differences, func(d wire.SimulationDifference) bool { return !d.Now.Differs(d.Changed) })
+	if len(tried) != 2 || tried[0].Now.Approvals != 0 || tried[0].Changed.Approvals != 3 {
+		t.Errorf("differences = %+v, want two with 3 approvals", tried)
+	}
+
+	s.as(func(ctx context.Context, tx pgx.Tx) error {
+		return settings.PutReview(ctx, tx, s.tenant, three, "ada")
+	})
+	got = s.read(lately()).Compare(with(), never)
+	raised.NowApprovals, raised.ChangedApprovals = 3, 0
+	if diff := cmp.Diff([]wire.SimulationCount{count("shop:mail", allow, allow, allow, 1), raised}, got.Counts); diff != "" {
+		t.Errorf("counts without the review (-want +got):\n%s", diff)
+	}
+}
+
 // TestCausesOfDifferences changes one section after the other.
 func TestCausesOfDifferences(t *testing.T) {
 	t.Parallel()

@@ -1,23 +1,22 @@
 import { type ReactNode, useState } from 'react'
 import { type ChangeOptions, useChange } from '../lib/change'
 import { Problem } from '../lib/client'
-import type { Json, JsonObject } from '../lib/json'
+import type { JsonObject } from '../lib/json'
 import { shown } from '../lib/text'
-import { Button, Field, ProblemNote, Sheet } from '../ui'
-import { Sending } from '../ui/ask'
-import { Collision } from './collision'
+import { Field } from '../ui'
 import { type Draft, draftOf, type PlainField, saysNone, valueFrom, withNone } from './plain'
+import { type Removal, Setting } from './setting'
 
-export interface PlainSheetProps extends Omit<ChangeOptions<JsonObject>, 'onSaved'> {
+export interface PlainSheetProps extends ChangeOptions<JsonObject> {
   title: string
   fields: readonly PlainField[]
-  onSaved: (value: JsonObject | null) => void
   onClose: () => void
   // whyNot is why the person may not save.
   whyNot?: string | undefined
-  // remove is the label of the button that removes what is stored, and whyNotRemove why the person may not.
-  remove?: string
-  whyNotRemove?: string | undefined
+  // blank is the value that a new setting begins with.
+  blank?: JsonObject
+  remove?: Removal | undefined
+  command?: string
   // fieldsOf returns the fields that a draft has; all of them, unless it is given.
   fieldsOf?: (draft: Draft) => readonly PlainField[]
   // check returns the problems of a value as a whole, by pointer.
@@ -26,79 +25,37 @@ export interface PlainSheetProps extends Omit<ChangeOptions<JsonObject>, 'onSave
   children?: (value: JsonObject) => ReactNode
 }
 
-// PlainSheet changes a setting in a sheet. Where somebody else changed it meanwhile, both versions are shown.
-export function PlainSheet({
-  title,
-  fields: all,
-  fieldsOf,
-  check,
-  onClose,
-  whyNot,
-  remove,
-  whyNotRemove,
-  children,
-  ...change
-}: PlainSheetProps) {
-  const [draft, setDraft] = useState(() => draftOf(all, change.base.value ?? {}))
+// PlainSheet changes a setting of few fields.
+export function PlainSheet({ fields: all, fieldsOf, blank = {}, check, whyNot, children, ...rest }: PlainSheetProps) {
+  const [draft, setDraft] = useState(() => draftOf(all, rest.base.value ?? blank))
   const fields = fieldsOf?.(draft) ?? all
   const { value, problems: typed } = valueFrom(fields, draft)
   const problems = { ...check?.(value), ...typed }
-  const { save, busy, error, collision, keep, drop } = useChange<JsonObject>(change)
-  const refused = error instanceof Problem ? error.errors : []
+  const change = useChange<JsonObject>(rest)
+  const refused = change.error instanceof Problem ? change.error.errors : []
   const wrong = (pointer: string) =>
     problems[pointer] ??
     refused.find((one) => one.pointer === pointer || one.pointer.startsWith(`${pointer}/`))?.message
-  const why =
-    whyNot ??
-    (collision && 'Choose a version first.') ??
-    (Object.keys(problems).length > 0 ? 'A field is not filled in correctly.' : undefined)
-  const submit = () => !why && save(value)
   return (
-    <Sheet
-      title={title}
-      onClose={onClose}
-      actions={
-        <>
-          {remove && (
-            <Button
-              kind="danger"
-              busy={busy}
-              whyNot={whyNotRemove ?? (collision && 'Choose a version first.')}
-              onClick={() => save(null)}
-            >
-              {remove}
-            </Button>
-          )}
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" command="send" busy={busy} whyNot={why} onClick={submit}>
-            Save
-          </Button>
-        </>
-      }
+    <Setting
+      {...rest}
+      change={change}
+      value={value}
+      whyNot={whyNot ?? (Object.keys(problems).length > 0 ? 'A field is not filled in correctly.' : undefined)}
+      onTheirs={(theirs) => setDraft(draftOf(all, theirs ?? {}))}
     >
-      <div className="stack">
-        <Sending run={submit} whyNot={why} />
-        {collision && (
-          <Collision
-            of={collision}
-            onKeep={keep}
-            onDrop={() => setDraft(draftOf(all, (drop() as Json | null) ?? {}))}
-          />
-        )}
-        {error !== null && <ProblemNote error={error} what="Nothing was saved" />}
-        {fields.map((field) => (
-          <Input
-            key={field.pointer}
-            field={field}
-            draft={draft}
-            // A field that is still empty is not complained of while the person is on the way to it.
-            error={draft[field.pointer] || refused.length > 0 ? wrong(field.pointer) : undefined}
-            onChange={setDraft}
-          />
-        ))}
-        {children?.(value)}
-      </div>
-    </Sheet>
+      {fields.map((field) => (
+        <Input
+          key={field.pointer}
+          field={field}
+          draft={draft}
+          // A field that is still empty is not complained of while the person is on the way to it.
+          error={draft[field.pointer] || refused.length > 0 ? wrong(field.pointer) : undefined}
+          onChange={setDraft}
+        />
+      ))}
+      {children?.(value)}
+    </Setting>
   )
 }
 

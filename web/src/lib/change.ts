@@ -72,8 +72,8 @@ export function useChange<T extends Json>({ base: first, read, write, onSaved }:
   const sending = useMutation<Version<T> | undefined, unknown, T | null>({
     mutationFn: (value) => settle(base, value, { read, write }),
     onSuccess: (theirs, value) => {
-      if (!theirs) return onSaved(value)
       configChanged()
+      if (!theirs) return onSaved(value)
       setCollision({ theirs, shown: { was: base.value, theirs: theirs.value, mine: value } })
     },
   })
@@ -83,13 +83,19 @@ export function useChange<T extends Json>({ base: first, read, write, onSaved }:
     return collision?.theirs.value ?? null
   }
   return {
+    // base is the stored value that the change is based on.
+    base: base.value,
     save: (value: T | null) => {
       if (!sending.isPending && !collision) sending.mutate(value)
     },
     busy: sending.isPending,
     error: sending.error,
     collision: collision?.shown,
+    // whyNot is why nothing can be saved now.
+    whyNot: collision && 'Choose a version first.',
     keep: () => void take(),
     drop: take,
   }
 }
+
+export type Change<T extends Json> = ReturnType<typeof useChange<T>>

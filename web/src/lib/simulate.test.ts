@@ -8,6 +8,8 @@ const flow = (now: Flow['now'], changed: Flow['changed'], count: number) => ({
   now,
   changed,
   count,
+  now_approvals: undefined as number | undefined,
+  changed_approvals: undefined as number | undefined,
 })
 const page = (counts: ReturnType<typeof flow>[], config_version = 7, differences: Difference[] = []) => ({
   config_version,
@@ -40,6 +42,13 @@ test('pages add up, over all tools, with the changed ones first', () => {
   ])
   expect(one.flows).toHaveLength(2)
   expect(one.flows[0]!.count).toBe(2)
+})
+
+test('another number of approvals is a change, without another mode', () => {
+  const same = flow('require_approval', 'require_approval', 4)
+  const totals = add(nothing, page([same, { ...same, count: 3, changed_approvals: 2 }]))
+  expect(totals).toMatchObject({ changed: 3 })
+  expect(totals.flows.map(({ count }) => count)).toEqual([3, 4])
 })
 
 test('a policy that changed meanwhile shows', () => {

@@ -9,7 +9,7 @@ export interface Totals {
   examined: number
   compared: number
   withoutTool: number
-  // changed counts the actions whose mode would be another one than by the current policy.
+  // changed counts the actions of which mode or required approvals would be others than by the current policy.
   changed: number
   // flows have a count for each way from then to now to changed; the ways that change a mode come first.
   flows: readonly Flow[]
@@ -21,7 +21,7 @@ export interface Totals {
 }
 
 // mostListed bounds the listed actions.
-export const mostListed = 50
+export const mostListed = 1_000
 
 export const nothing: Totals = {
   examined: 0,
@@ -34,19 +34,22 @@ export const nothing: Totals = {
   moved: false,
 }
 
-const differs = (flow: Flow) => flow.now !== flow.changed
+const differs = (flow: Omit<Flow, 'count'>) =>
+  flow.now !== flow.changed || flow.now_approvals !== flow.changed_approvals
+
+const ways = ['then', 'now', 'changed', 'now_approvals', 'changed_approvals'] as const
 
 // add returns the totals with another page.
 export function add(totals: Totals, page: Page): Totals {
   const flows = totals.flows.map((flow) => ({ ...flow }))
   let changed = totals.changed
-  for (const { then, now, changed: to, count } of page.counts) {
-    const same = flows.find((flow) => flow.then === then && flow.now === now && flow.changed === to)
-    if (same) same.count += count
-    else flows.push({ then, now, changed: to, count })
-    if (now !== to) changed += count
+  for (const { tool: _, ...one } of page.counts) {
+    const same = flows.find((flow) => ways.every((way) => flow[way] === one[way]))
+    if (same) same.count += one.count
+    else flows.push(one)
+    if (differs(one)) changed += one.count
   }
-  const more = page.differences.filter(({ now, changed: to }) => now.mode !== to.mode)
+  const more = page.differences.filter(({ now, changed: to }) => now.mode !== to.mode || now.approvals !== to.approvals)
   return {
     examined: totals.examined + page.examined,
     compared: totals.compared + page.compared,

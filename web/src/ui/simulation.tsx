@@ -22,6 +22,9 @@ export interface Trial {
   whyNot: string | undefined
   stop: () => void
   again: () => void
+  // days are the past days of which the actions are tried.
+  days: number
+  setDays: (days: number) => void
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -33,7 +36,8 @@ const idle: Shown = { state: 'idle', totals: nothing, error: undefined }
 
 // useSimulation tries sections of the policy on the actions of the last days, and begins anew when they change.
 // Undefined sections are a draft without a change.
-export function useSimulation(of: Sections | undefined, { tool = '*', days = 7 } = {}): Trial {
+export function useSimulation(of: Sections | undefined, { tool = '*' } = {}): Trial {
+  const [days, setDays] = useState(7)
   const text = of && stringify(of as unknown as Json)
   const [shows, setShows] = useState<Shown & { text?: string | undefined }>(idle)
   const [turn, setTurn] = useState(0)
@@ -59,7 +63,7 @@ export function useSimulation(of: Sections | undefined, { tool = '*', days = 7 }
   const again = useCallback(() => setTurn((n) => n + 1), [])
   // Between a change and the effect, what is shown is about other sections.
   const now = text === undefined ? idle : shows.text === text ? shows : { ...idle, state: 'running' as const }
-  return { ...now, whyNot: whyNot(now), stop, again }
+  return { ...now, whyNot: whyNot(now), stop, again, days, setDays }
 }
 
 function whyNot({ state, error }: Shown): string | undefined {
@@ -102,20 +106,25 @@ async function tryPages(
   }
 }
 
+const lengths: Record<number, string> = { 1: '1 day', 7: '7 days', 30: '30 days', 90: '90 days' }
+// listed is how many more actions are listed at a time.
+const listed = 50
+
 const number = (count: number) => count.toLocaleString('en')
 const actions = (count: number) => `${number(count)} ${count === 1 ? 'action' : 'actions'}`
 
-function sentence({ state, totals: { examined, compared, changed, withoutTool, moved } }: Trial): string {
+function sentence({ state, days, totals: { examined, compared, changed, withoutTool, moved } }: Trial): string {
   const so = `${number(changed)} of ${actions(compared)} would be decided differently.`
   const rest = withoutTool ? ` ${actions(withoutTool)} left out: the tool no longer exists.` : ''
   const again = moved ? ' The policy changed meanwhile: simulate again.' : ''
-  if (state === 'running') return `Simulating the last 7 days: ${actions(examined)} examined. So far ${so}`
+  if (state === 'running') return `Simulating the last ${lengths[days]}: ${actions(examined)} examined. So far ${so}`
   return `${state === 'ended' ? '' : 'Not all are examined. '}${so}${rest}${again}`
 }
 
 // Simulation shows a trial: its progress, the counts and the actions that would be decided differently.
 export function Simulation({ of }: { of: Trial }) {
   const { state, totals } = of
+  const [most, setMost] = useState(listed)
   if (state === 'idle') return null
   return (
     <section className="stack simulation" aria-label="Simulation">
@@ -123,6 +132,16 @@ export function Simulation({ of }: { of: Trial }) {
         <p className="grow" role="status">
           {sentence(of)}
         </p>
+        <label>
+          Over the last{' '}
+          <select value={of.days} onChange={(event) => of.setDays(Number(event.target.value))}>
+            {Object.entries(lengths).map(([days, text]) => (
+              <option key={days} value={days}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
         {state === 'running' && <Button onClick={of.stop}>Do not wait</Button>}
         {state === 'stopped' && (
           <Button icon="refresh" onClick={of.again}>
@@ -145,11 +164,16 @@ export function Simulation({ of }: { of: Trial }) {
         <Table
           caption="Counts"
           rows={totals.flows}
-          keyOf={({ then, now, changed }) => `${then} ${now} ${changed}`}
+          keyOf={(one) => Object.values({ ...one, count: 0 }).join(' ')}
           columns={[
             { name: 'Then', cell: ({ then }) => <Mode mode={then} inherited /> },
-            { name: 'Now', cell: ({ now }) => <Mode mode={now} inherited /> },
-            { name: 'Changed', cell: ({ now, changed }) => <Mode mode={changed} inherited={now === changed} /> },
+            { name: 'Now', cell: (one) => <Decided mode={one.now} approvals={one.now_approvals} inherited /> },
+            {
+              name: 'Changed',
+              cell: (one) => (
+                <Decided mode={one.changed} approvals={one.changed_approvals} inherited={one.now === one.changed} />
+              ),
+            },
             { name: 'Actions', number: true, cell: ({ count }) => number(count) },
           ]}
         />
@@ -158,7 +182,7 @@ export function Simulation({ of }: { of: Trial }) {
         <>
           <Table
             caption="Actions that would be decided differently"
-            rows={totals.differences}
+            rows={totals.differences.slice(0, most)}
             keyOf={({ action_id }) => action_id}
             columns={[
               {
@@ -170,15 +194,33 @@ export function Simulation({ of }: { of: Trial }) {
                 ),
               },
               { name: 'Proposed', cell: ({ proposed_at }) => <Time at={proposed_at} as="clock" />, hideNarrow: true },
-              { name: 'Now', cell: ({ now }) => <Mode mode={now.mode} inherited /> },
-              { name: 'Changed', cell: ({ changed }) => <Mode mode={changed.mode} /> },
+              { name: 'Now', cell: ({ now }) => <Decided {...now} inherited /> },
+              { name: 'Changed', cell: ({ changed }) => <Decided {...changed} /> },
             ]}
           />
-          {totals.changed > totals.differences.length && (
-            <p className="muted">and {number(totals.changed - totals.differences.length)} more</p>
+          {totals.changed > most && (
+            <p className="row muted">
+              and {number(totals.changed - Math.min(most, totals.differences.length))} more
+              {totals.differences.length > most && <Button onClick={() => setMost(most + listed)}>Show more</Button>}
+            </p>
           )}
         </>
       )}
     </section>
   )
+}
+
+// Decided shows a mode, with the number of people who must agree where it is more than one.
+function Decided({ mode, approvals, inherited }: { mode: string; approvals?: number; inherited?: boolean }) {
+  return (
+    <>
+      <Mode mode={mode} inherited={inherited ?? false} />
+      {approvals && ` ${approvals} people`}
+    </>
+  )
+}
+
+// Removed simulates the policy without a setting.
+export function Removed({ of }: { of: Sections }) {
+  return <Simulation of={useSimulation(of)} />
 }

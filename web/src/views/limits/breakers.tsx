@@ -2,10 +2,10 @@
 import { useState } from 'react'
 import { post, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Empty, Loading, ProblemNote, State, Table, Time, toast } from '../../ui'
 import { usePages } from './pages'
-import { refresh } from './setting'
 
 type Breaker = Schemas['Breaker']
 
@@ -68,7 +68,7 @@ export function Breakers() {
           send={() => post(`/api/v1/breakers/${encodeURIComponent(resetting.source)}/reset`)}
           onDone={() => {
             toast({ text: `The breaker of ${shown(resetting.source)} is closed.` })
-            refresh('breakers')
+            configChanged()
           }}
           onClose={() => setResetting(undefined)}
         />

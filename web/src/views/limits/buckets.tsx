@@ -1,11 +1,14 @@
 // Buckets: their limits, the used part of each, and the waiting actions.
 import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
-import { versionAt } from '../../lib/change'
+import { parsed, Setting } from '../../form/setting'
+import { useChange, versionAt } from '../../lib/change'
 import { post, request } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { usePreferences } from '../../lib/preferences'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { clock, useNow } from '../../lib/time'
 import { Button, Command, Field, Loading, ProblemNote, State as StateChip, Time, toast } from '../../ui'
@@ -22,7 +25,7 @@ import {
   standing,
 } from './bucket'
 import { usePages } from './pages'
-import { refresh, Setting } from './setting'
+import { Wrong } from './wrong'
 import { Zones } from './zones'
 
 const to = '/limits/buckets'
@@ -79,7 +82,7 @@ function Bucket({ state }: { state: State }) {
     mutationFn: () => post(`${path(state.name)}/reopen`),
     onSuccess: () => {
       toast({ text: `${shown(state.name)} is open again.` })
-      refresh('buckets')
+      configChanged()
     },
   })
   return (
@@ -150,71 +153,74 @@ const read = (name: string) => versionAt<State, JsonObject>(path(name), (state) 
 
 function Edit({ state, onClose }: { state: State; onClose: () => void }) {
   const may = useMay()
+  const name = shown(state.name)
+  const change = useChange<JsonObject>({
+    base: { value: state.retired_at ? null : (limitsIn(state) as JsonObject), etag: state.etag },
+    read: () => read(state.name),
+    write: write(state.name),
+    onSaved: (value) => {
+      toast({ text: `${name} is ${value === null ? 'retired' : 'saved'}.` })
+      onClose()
+    },
+  })
+  const [draft, setDraft] = useState(() => draftOf(change.base))
+  const { value, wrong } = parsed(() => limitsOf(draft))
   return (
-    <Setting<JsonObject, Draft>
-      title={`Bucket ${shown(state.name)}`}
-      name={shown(state.name)}
-      list="buckets"
-      base={{ value: state.retired_at ? null : (limitsIn(state) as JsonObject), etag: state.etag }}
-      read={() => read(state.name)}
-      write={write(state.name)}
-      draftOf={draftOf}
-      parse={(draft) => limitsOf(draft) as JsonObject}
-      fields={(draft, set) => <Fields draft={draft} set={set} />}
-      effect={(limits) => <Effect state={state} limits={limits as Limits} />}
-      whyNot={may('putBucket')}
-      remove={
-        state.retired_at
-          ? undefined
-          : {
-              word: 'Retire',
-              done: 'retired',
-              whyNot: may('retireBucket') ?? (state.name === 'default' ? 'This bucket cannot be retired.' : undefined),
-            }
-      }
+    <Setting
+      title={`Bucket ${name}`}
+      change={change}
+      value={value as JsonObject | undefined}
+      whyNot={may('putBucket') ?? wrong}
+      onTheirs={(theirs) => setDraft(draftOf(theirs))}
+      remove={{
+        word: 'Retire',
+        name,
+        text: <p>New actions may no longer name it. Those that wait are sent within its limits.</p>,
+        whyNot: may('retireBucket') ?? (state.name === 'default' ? 'This bucket cannot be retired.' : undefined),
+      }}
       onClose={onClose}
-    />
+    >
+      <Fields draft={draft} set={(part) => setDraft({ ...draft, ...part })} />
+      <Wrong of={wrong} />
+      {value && <Effect state={state} limits={value} />}
+    </Setting>
   )
 }
 
 function Create({ taken, onClose }: { taken: readonly State[]; onClose: () => void }) {
   const may = useMay()
-  const parse = ({ name, ...draft }: Draft & { name: string }) => {
+  const [name, setName] = useState('')
+  const [draft, setDraft] = useState(() => draftOf(null))
+  const { value, wrong } = parsed(() => {
     if (!/^[a-z0-9][a-z0-9._-]{0,99}$/.test(name))
       throw new RangeError('Name must be up to 100 of a to z, 0 to 9, dot, - and _.')
     if (taken.some((one) => one.name === name)) throw new RangeError('This name is taken.')
-    return { name, ...limitsOf(draft) } as JsonObject
-  }
+    return limitsOf(draft)
+  })
+  const change = useChange<JsonObject>({
+    base: { value: null, etag: '' },
+    read: () => read(name),
+    write: write(name),
+    onSaved: () => {
+      toast({ text: `${shown(name)} is saved.` })
+      onClose()
+    },
+  })
   return (
-    <Setting<JsonObject, Draft & { name: string }>
+    <Setting
       title="New bucket"
-      name="The bucket"
-      list="buckets"
-      base={{ value: null, etag: '' }}
-      read={async (value) => {
-        const { name } = value as JsonObject & { name: string }
-        const stored = await read(name)
-        return { ...stored, value: stored.value && { name, ...stored.value } }
-      }}
-      write={async (value, ifMatch) => {
-        const { name, ...limits } = value as JsonObject & { name: string }
-        return write(name)(limits, ifMatch)
-      }}
-      draftOf={() => ({ name: '', ...draftOf(null) })}
-      parse={parse}
-      fields={(draft, set) => (
-        <>
-          <Field label="Name" hint="Agents name it in rate_bucket.">
-            {(wiring) => (
-              <input {...wiring} value={draft.name} maxLength={100} onChange={(e) => set({ name: e.target.value })} />
-            )}
-          </Field>
-          <Fields draft={draft} set={set} />
-        </>
-      )}
-      whyNot={may('putBucket')}
+      change={change}
+      value={value as JsonObject | undefined}
+      whyNot={may('putBucket') ?? wrong}
+      onTheirs={(theirs) => setDraft(draftOf(theirs))}
       onClose={onClose}
-    />
+    >
+      <Field label="Name" hint="Agents name it in rate_bucket.">
+        {(wiring) => <input {...wiring} value={name} maxLength={100} onChange={(e) => setName(e.target.value)} />}
+      </Field>
+      <Fields draft={draft} set={(part) => setDraft({ ...draft, ...part })} />
+      <Wrong of={wrong} />
+    </Setting>
   )
 }
 

@@ -3,6 +3,7 @@ import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, Problem, post, request, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
+import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import {
   Ask,
@@ -20,7 +21,6 @@ import {
   toast,
 } from '../../ui'
 import { csvOf, placeOf } from './import'
-import { refresh } from './setting'
 
 type Contact = Schemas['StoredContact']
 type Kind = Schemas['ContactKind']
@@ -126,7 +126,7 @@ export function Contacts() {
           send={() => post<Count>(`${to}/remove`, { entries: [{ kind: removing.kind, value: removing.value }] })}
           onDone={({ removed }) => {
             toast({ text: removed > 0 ? 'The entry is removed.' : 'The entry was not there any more.' })
-            refresh(list)
+            configChanged()
           }}
           onClose={() => setRemoving(undefined)}
         />
@@ -207,7 +207,7 @@ function Add({ onClose }: { onClose: () => void }) {
       }),
     onSuccess: ({ added }) => {
       toast({ text: added > 0 ? 'The entry is added.' : 'The entry is changed.' })
-      refresh(list)
+      configChanged()
       onClose()
     },
   })
@@ -271,7 +271,7 @@ function Import({ onClose }: { onClose: () => void }) {
     mutationFn: () => send(false),
     onSuccess: (count) => {
       toast({ text: `${count.added} added, ${count.changed} changed.` })
-      refresh(list)
+      configChanged()
       onClose()
     },
   })

@@ -1,13 +1,16 @@
 // Employees: the highest risk that each runs without a person, and the scopes that tools ask for.
+import { useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
+import { parsed, Setting } from '../../form/setting'
+import { useChange } from '../../lib/change'
 import { request, type Schemas } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
 import { shown } from '../../lib/text'
-import { Button, Command, Empty, Field, Loading, ProblemNote, Table } from '../../ui'
+import { Button, Command, Empty, Field, Loading, ProblemNote, Table, toast } from '../../ui'
 import { usePages } from './pages'
-import { Setting } from './setting'
+import { Wrong } from './wrong'
 
 type Employee = Schemas['StoredEmployee']
 
@@ -105,66 +108,82 @@ async function read(id: string) {
 // Edit edits an entry, or a new one where employee is left out.
 function Edit({ employee, taken, onClose }: { employee?: Employee; taken?: readonly Employee[]; onClose: () => void }) {
   const may = useMay()
-  const name = employee ? shown(employee.name || employee.employee_id) : 'The entry'
+  const [base] = useState(() =>
+    employee ? { value: entryOf(employee), etag: employee.etag } : { value: null, etag: '' },
+  )
+  const [draft, setDraft] = useState(() => draftOf(base.value))
+  const id = employee?.employee_id ?? draft.id.trim().toLowerCase()
+  const name = shown(employee?.name || id)
+  const change = useChange<JsonObject>({
+    base,
+    read: () => read(id),
+    write: (body, ifMatch) =>
+      body === null ? request('DELETE', path(id), { ifMatch }) : request('PUT', path(id), { body, ifMatch }),
+    onSaved: (value) => {
+      toast({ text: `${name} is ${value === null ? 'removed' : 'saved'}.` })
+      onClose()
+    },
+  })
+  const { value, wrong } = parsed(() => {
+    if (id !== 'default' && !uuid.test(id)) throw new RangeError('Id must be a UUID, or the word default.')
+    if (taken?.some((one) => one.employee_id === id)) throw new RangeError('This id has an entry.')
+    return parse(draft)
+  })
+  const set = (part: Partial<Draft>) => setDraft({ ...draft, ...part })
   return (
-    <Setting<JsonObject, Draft>
+    <Setting
       title={employee ? `Employee ${name}` : 'New entry'}
-      name={name}
-      list={list}
-      base={employee ? { value: entryOf(employee), etag: employee.etag } : { value: null, etag: '' }}
-      read={(value) => read(employee?.employee_id ?? String(value?.employee_id))}
-      write={(value, ifMatch) => {
-        if (employee && value === null) return request('DELETE', path(employee.employee_id), { ifMatch })
-        const { employee_id, ...body } = value as JsonObject & { employee_id?: string }
-        return request('PUT', path(employee?.employee_id ?? employee_id ?? ''), { body, ifMatch })
+      change={change}
+      value={value}
+      whyNot={may('putEmployee') ?? wrong}
+      onTheirs={(theirs) => setDraft({ ...draftOf(theirs), id: draft.id })}
+      remove={{
+        word: 'Remove',
+        name,
+        text: (
+          <p>
+            {id === 'default'
+              ? 'Without an entry of their own, trust and scopes limit nobody then.'
+              : 'The entry default holds then; without one, trust and scopes do not limit this employee.'}
+          </p>
+        ),
+        whyNot: may('deleteEmployee'),
       }}
-      draftOf={draftOf}
-      parse={(draft) => {
-        if (employee) return parse(draft)
-        const id = draft.id.trim().toLowerCase()
-        if (id !== 'default' && !uuid.test(id)) throw new RangeError('Id must be a UUID, or the word default.')
-        if (taken?.some((one) => one.employee_id === id)) throw new RangeError('This id has an entry.')
-        return { employee_id: id, ...parse(draft) }
-      }}
-      fields={(draft, set) => (
-        <>
-          {!employee && (
-            <Field label="Id" hint="A UUID, or the word default.">
-              {(wiring) => (
-                <input {...wiring} value={draft.id} maxLength={40} onChange={(e) => set({ id: e.target.value })} />
-              )}
-            </Field>
-          )}
-          <Field label="Name">
-            {(wiring) => (
-              <input {...wiring} value={draft.name} maxLength={200} onChange={(e) => set({ name: e.target.value })} />
-            )}
-          </Field>
-          <Field label="Trust" hint="The highest risk that runs without a person.">
-            {(wiring) => (
-              <select {...wiring} value={draft.trust} onChange={(e) => set({ trust: e.target.value })}>
-                {['none', 'low', 'medium', 'high'].map((trust) => (
-                  <option key={trust}>{trust}</option>
-                ))}
-              </select>
-            )}
-          </Field>
-          <Field label="Scopes" hint="One a line, such as contacts:* or mail:send.">
-            {(wiring) => (
-              <textarea
-                {...wiring}
-                className="mono"
-                value={draft.scopes}
-                spellCheck={false}
-                onChange={(e) => set({ scopes: e.target.value })}
-              />
-            )}
-          </Field>
-        </>
-      )}
-      whyNot={may('putEmployee')}
-      {...(employee && { remove: { word: 'Remove', done: 'removed', whyNot: may('deleteEmployee') } })}
       onClose={onClose}
-    />
+    >
+      {!employee && (
+        <Field label="Id" hint="A UUID, or the word default.">
+          {(wiring) => (
+            <input {...wiring} value={draft.id} maxLength={40} onChange={(e) => set({ id: e.target.value })} />
+          )}
+        </Field>
+      )}
+      <Field label="Name">
+        {(wiring) => (
+          <input {...wiring} value={draft.name} maxLength={200} onChange={(e) => set({ name: e.target.value })} />
+        )}
+      </Field>
+      <Field label="Trust" hint="The highest risk that runs without a person.">
+        {(wiring) => (
+          <select {...wiring} value={draft.trust} onChange={(e) => set({ trust: e.target.value })}>
+            {['none', 'low', 'medium', 'high'].map((trust) => (
+              <option key={trust}>{trust}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label="Scopes" hint="One a line, such as contacts:* or mail:send.">
+        {(wiring) => (
+          <textarea
+            {...wiring}
+            className="mono"
+            value={draft.scopes}
+            spellCheck={false}
+            onChange={(e) => set({ scopes: e.target.value })}
+          />
+        )}
+      </Field>
+      <Wrong of={draft.id || employee ? wrong : undefined} />
+    </Setting>
   )
 }

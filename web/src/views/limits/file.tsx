@@ -6,7 +6,6 @@ import { useChange, type Version } from '../../lib/change'
 import { type Problem, request, type Schemas } from '../../lib/client'
 import { type JsonObject, parse, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
-import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, Command, Loading, ProblemNote, toast } from '../../ui'
 
@@ -42,10 +41,7 @@ export function File() {
           key={applied}
           base={stored.data}
           takeFocus={applied > 0}
-          onApplied={() => {
-            void stored.refetch().then(() => setApplied(applied + 1))
-            configChanged()
-          }}
+          onApplied={() => void stored.refetch().then(() => setApplied(applied + 1))}
         />
       )}
       <Command of="countersign limits apply --file FILE --apply" />
@@ -91,8 +87,7 @@ function Editor({ base, takeFocus, onApplied }: EditorProps) {
     setText(next)
     dry.reset()
   }
-  const whyNot =
-    may('putLimits') ?? (wrong && 'It is not valid JSON.') ?? (change.collision && 'Choose one of the versions.')
+  const whyNot = may('putLimits') ?? (wrong && 'It is not valid JSON.') ?? change.whyNot
   const differs = dry.data?.changes.filter((one) => one.change !== 'unchanged')
   return (
     <div className="panel stack">

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useId, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { Collision } from '../../form/collision'
-import { Changes } from '../../form/text'
+import { BeforeAfter, parsed } from '../../form/setting'
 import { useChange, type Version } from '../../lib/change'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import type { JsonObject } from '../../lib/json'
@@ -14,8 +14,7 @@ import { shown } from '../../lib/text'
 import { Button, Chip, Command, Empty, Field, Loading, ProblemNote, toast } from '../../ui'
 import { Grid } from './grid'
 import { usePages } from './pages'
-import { refresh } from './setting'
-import { dateText, lengthText, read, timeText, type Window, weekOf, windowsOf, write } from './week'
+import { dateText, lengthText, read, timeText, weekOf, windowsOf, write } from './week'
 import { Zones } from './zones'
 
 type Stored = Schemas['StoredQuietHours']
@@ -181,7 +180,6 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
   const query = { subject: of.subject }
   const shownDraft = draft ?? draftOf(base.value, settings.data?.timezone ?? '')
   const set = (part: Partial<Draft>) => setDraft({ ...shownDraft, ...part })
-  const [before, setBefore] = useState(base.value)
   const change = useChange<JsonObject>({
     base,
     read: async () => versionOf((await all<Stored>('/api/v1/quiet-hours')).find((one) => same(ofStored(one), of))),
@@ -194,20 +192,12 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
       onSaved()
     },
   })
-  let windows: Window[] = []
-  let wrong: string | undefined
-  try {
-    windows = read(shownDraft.text)
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    wrong = error.message
-  }
+  const { value: windows = [], wrong } = parsed(() => read(shownDraft.text))
   const value = wrong
     ? undefined
     : hoursOf({ timezone: shownDraft.timezone, windows, spread: shownDraft.spread.trim() || '5m' })
-  const changes = value ? diff(before ?? undefined, value) : []
+  const changes = value ? diff(change.base ?? undefined, value) : []
   const whyNot = may('putQuietHours')
-  const choose = change.collision && 'Choose one of the versions.'
   return (
     <section className="quiet-hours" aria-label={`Quiet hours: ${nameOf(of)}`}>
       <div className="panel">
@@ -256,25 +246,12 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
               )}
             </Field>
           </div>
-          {changes.length > 0 && before !== null && !change.collision && (
-            <section aria-label="Before and after">
-              <h3>Before and after</h3>
-              <Changes changes={changes} />
-            </section>
-          )}
+          <BeforeAfter change={change} value={value} />
           {change.collision && (
             <Collision
               of={change.collision}
-              onKeep={() => {
-                setBefore(change.collision?.theirs ?? null)
-                change.keep()
-              }}
-              onDrop={() => {
-                const theirs = change.drop()
-                setBefore(theirs)
-                setDraft(draftOf(theirs, shownDraft.timezone))
-                refresh(list)
-              }}
+              onKeep={change.keep}
+              onDrop={() => setDraft(draftOf(change.drop(), shownDraft.timezone))}
             />
           )}
           {change.error !== null && <ProblemNote error={change.error} what="Not saved" />}
@@ -282,7 +259,7 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
             <Button
               id={save}
               kind="primary"
-              whyNot={whyNot ?? wrong ?? choose ?? (changes.length === 0 ? 'Nothing is changed.' : undefined)}
+              whyNot={whyNot ?? wrong ?? change.whyNot ?? (changes.length === 0 ? 'Nothing is changed.' : undefined)}
               busy={change.busy}
               onClick={() => value && change.save(value)}
             >
@@ -290,7 +267,7 @@ function Editor({ of, stored, takeFocus, onSaved }: EditorProps) {
             </Button>
             <Button
               kind="danger"
-              whyNot={may('deleteQuietHours') ?? choose ?? (base.etag ? undefined : 'Nothing is stored.')}
+              whyNot={may('deleteQuietHours') ?? change.whyNot ?? (base.etag ? undefined : 'Nothing is stored.')}
               busy={change.busy}
               onClick={() => change.save(null)}
             >

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Collision } from '../../form/collision'
+import { Setting } from '../../form/setting'
 import { useChange } from '../../lib/change'
 import { type Problem, post, request, type Schemas } from '../../lib/client'
 import { useMay, useMe } from '../../lib/me'
@@ -202,47 +202,29 @@ function ChangePerson({ one, onClose }: { one: Operator; onClose: () => void }) 
     write: (value, ifMatch) => request('PUT', at, { body: value, ifMatch }),
     onSaved: () => {
       toast({ text: `${shown(draft.name)} is changed.` })
-      changed()
       onClose()
     },
   })
-  const whyNot = changing.collision ? 'Choose one of the two versions first.' : missing(draft)
-  const save = () => changing.save(draft)
   return (
-    <Sheet
+    <Setting
       title={`Change ${shown(one.name)}`}
+      change={changing}
+      value={draft}
+      whyNot={missing(draft)}
+      onTheirs={(theirs) => setDraft(theirs ?? draft)}
+      command="countersign operator set PERSON-ID --role ROLE"
       onClose={onClose}
-      actions={
-        <>
-          <Button kind="primary" command="send" whyNot={whyNot} busy={changing.busy} onClick={save}>
-            Save
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </>
-      }
     >
-      <Sending run={save} whyNot={whyNot} />
-      <div className="stack">
-        {changing.collision && (
-          <Collision
-            of={changing.collision}
-            onKeep={changing.keep}
-            onDrop={() => setDraft((changing.drop() as Person | null) ?? draft)}
-          />
-        )}
-        <Fields draft={draft} onChange={setDraft} own={one.role} />
-        <label className="tick">
-          <input
-            type="checkbox"
-            checked={draft.disabled}
-            onChange={(event) => setDraft({ ...draft, disabled: event.target.checked })}
-          />
-          Disabled: logins, tokens and clicks in Slack are refused within ten seconds
-        </label>
-        {changing.error !== null && <ProblemNote error={changing.error} what="Not saved" />}
-        <Command of="countersign operator set PERSON-ID --role ROLE" />
-      </div>
-    </Sheet>
+      <Fields draft={draft} onChange={setDraft} own={one.role} />
+      <label className="tick">
+        <input
+          type="checkbox"
+          checked={draft.disabled}
+          onChange={(event) => setDraft({ ...draft, disabled: event.target.checked })}
+        />
+        Disabled: logins, tokens and clicks in Slack are refused within ten seconds
+      </label>
+    </Setting>
   )
 }
 

@@ -1,7 +1,7 @@
 // Identity providers: the issuers whose logins are accepted. Their secrets are written, and never read.
 import { useQuery } from '@tanstack/react-query'
-import { useRef, useState } from 'react'
-import { Collision } from '../../form/collision'
+import { useState } from 'react'
+import { Setting } from '../../form/setting'
 import { useChange } from '../../lib/change'
 import { type Problem, request, type Schemas } from '../../lib/client'
 import { useMay } from '../../lib/me'
@@ -9,21 +9,7 @@ import { type Whole, whole } from '../../lib/pages'
 import { useParams } from '../../lib/params'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
-import {
-  Ask,
-  Button,
-  Chip,
-  Command,
-  Empty,
-  Field,
-  Loading,
-  ProblemNote,
-  Sending,
-  Sheet,
-  Shown,
-  Table,
-  toast,
-} from '../../ui'
+import { Ask, Button, Chip, Command, Empty, Field, Loading, ProblemNote, Shown, Table, toast } from '../../ui'
 import { Export } from '../../ui/export'
 import { type Fields, fieldsOf, pairs, stored } from './provider'
 
@@ -166,7 +152,6 @@ function ChangeProvider({
   // The secret is sent by the write itself: compared, shown and kept values lack it.
   const [secret, setSecret] = useState('')
   const [forget, setForget] = useState(false)
-  const sent = useRef<string | undefined>(undefined)
   const pairing = pairs(draft.roles)
   const value = stored(draft)
   const read = async () => {
@@ -178,28 +163,21 @@ function ChangeProvider({
     read,
     write: (value, ifMatch) =>
       request('PUT', `${to}/${encodeURIComponent(id)}`, {
-        body: { ...value, web_client_secret: sent.current },
+        body: { ...value, web_client_secret: forget ? '' : secret || undefined },
         ifMatch,
       }),
     onSaved: () => {
       toast({ text: `${shown(id)} is saved.` })
-      changed()
       onClose()
     },
   })
-  const whyNot = changing.collision
-    ? 'Choose one of the two versions first.'
-    : !/^[a-z0-9][a-z0-9_.-]{0,99}$/.test(id)
-      ? 'Enter an id of lower-case letters, digits, dots, dashes and underscores.'
-      : !one && taken.some((row) => row.provider_id === id)
-        ? 'This id is taken.'
-        : !draft.issuer.trim()
-          ? 'Enter the issuer.'
-          : pairing.problem
-  const save = () => {
-    sent.current = forget ? '' : secret || undefined
-    changing.save(value)
-  }
+  const whyNot = !/^[a-z0-9][a-z0-9_.-]{0,99}$/.test(id)
+    ? 'Enter an id of lower-case letters, digits, dots, dashes and underscores.'
+    : !one && taken.some((row) => row.provider_id === id)
+      ? 'This id is taken.'
+      : !draft.issuer.trim()
+        ? 'Enter the issuer.'
+        : pairing.problem
   const text = (name: keyof Fields, label: string, hint?: string, rows?: 'lines') => (
     <Field label={label} hint={hint} error={name === 'roles' ? pairing.problem : undefined}>
       {(wiring) => {
@@ -215,89 +193,72 @@ function ChangeProvider({
     </Field>
   )
   return (
-    <Sheet
+    <Setting
       title={one ? `Change ${shown(one.provider_id)}` : 'Add a provider'}
+      change={changing}
+      value={value}
+      whyNot={whyNot}
+      beside={secret !== '' || forget}
+      onTheirs={(theirs) => theirs && setDraft(fieldsOf(theirs))}
+      command="countersign provider set PROVIDER --issuer ADDRESS"
       onClose={onClose}
-      actions={
-        <>
-          <Button kind="primary" command="send" whyNot={whyNot} busy={changing.busy} onClick={save}>
-            Save
-          </Button>
-          <Button onClick={onClose}>Cancel</Button>
-        </>
-      }
     >
-      <Sending run={save} whyNot={whyNot} />
-      <div className="stack">
-        {changing.collision && (
-          <Collision
-            of={changing.collision}
-            onKeep={changing.keep}
-            onDrop={() => {
-              const theirs = changing.drop()
-              if (theirs) setDraft(fieldsOf(theirs))
-            }}
-          />
-        )}
-        {!one && (
-          <Field label="Id">
-            {(wiring) => (
-              <input
-                {...wiring}
-                value={id}
-                maxLength={100}
-                autoComplete="off"
-                spellCheck={false}
-                onChange={(event) => setID(event.target.value)}
-              />
-            )}
-          </Field>
-        )}
-        {text('issuer', 'Issuer', 'Its address, exactly as its tokens have it.')}
-        {text('audience', 'Audience', 'Empty: countersign- and the id of the organisation.')}
-        {text('label', 'Label', 'On the button of the login.')}
-        {text('role_claim', 'Claim of the role', 'A name, or a JSON Pointer such as /realm_access/roles.')}
-        {text('roles', 'Roles', 'One a line: the claim’s value = viewer, operator, admin or owner.', 'lines')}
-        <Field label="Role of everybody else">
-          {(wiring) => (
-            <select
-              {...wiring}
-              value={draft.default_role}
-              onChange={(event) => setDraft({ ...draft, default_role: event.target.value })}
-            >
-              <option value="">none: they are refused</option>
-              <option>viewer</option>
-              <option>operator</option>
-            </select>
-          )}
-        </Field>
-        {text('allowed_domains', 'Domains of mail', 'One a line. If given, nobody else is let in.', 'lines')}
-        {text('clients', 'Further clients', 'One a line: clients to which a token may have been issued.', 'lines')}
-        {text('web_client_id', 'Client for the browser', 'Empty: nobody logs in here in a browser.')}
-        <Field
-          label="Secret of that client"
-          hint={one?.has_web_client_secret ? 'One is stored. Empty: it stays.' : 'Stored sealed, and never shown.'}
-        >
+      {!one && (
+        <Field label="Id">
           {(wiring) => (
             <input
               {...wiring}
-              type="password"
-              value={secret}
-              maxLength={1000}
+              value={id}
+              maxLength={100}
               autoComplete="off"
-              onChange={(event) => setSecret(event.target.value)}
+              spellCheck={false}
+              onChange={(event) => setID(event.target.value)}
             />
           )}
         </Field>
-        {one?.has_web_client_secret && (
-          <label className="tick">
-            <input type="checkbox" checked={forget} onChange={(event) => setForget(event.target.checked)} />
-            Remove the stored secret
-          </label>
+      )}
+      {text('issuer', 'Issuer', 'Its address, exactly as its tokens have it.')}
+      {text('audience', 'Audience', 'Empty: countersign- and the id of the organisation.')}
+      {text('label', 'Label', 'On the button of the login.')}
+      {text('role_claim', 'Claim of the role', 'A name, or a JSON Pointer such as /realm_access/roles.')}
+      {text('roles', 'Roles', 'One a line: the claim’s value = viewer, operator, admin or owner.', 'lines')}
+      <Field label="Role of everybody else">
+        {(wiring) => (
+          <select
+            {...wiring}
+            value={draft.default_role}
+            onChange={(event) => setDraft({ ...draft, default_role: event.target.value })}
+          >
+            <option value="">none: they are refused</option>
+            <option>viewer</option>
+            <option>operator</option>
+          </select>
         )}
-        {changing.error !== null && <ProblemNote error={changing.error} what="Not saved" />}
-        <Command of="countersign provider set PROVIDER --issuer ADDRESS" />
-      </div>
-    </Sheet>
+      </Field>
+      {text('allowed_domains', 'Domains of mail', 'One a line. If given, nobody else is let in.', 'lines')}
+      {text('clients', 'Further clients', 'One a line: clients to which a token may have been issued.', 'lines')}
+      {text('web_client_id', 'Client for the browser', 'Empty: nobody logs in here in a browser.')}
+      <Field
+        label="Secret of that client"
+        hint={one?.has_web_client_secret ? 'One is stored. Empty: it stays.' : 'Stored sealed, and never shown.'}
+      >
+        {(wiring) => (
+          <input
+            {...wiring}
+            type="password"
+            value={secret}
+            maxLength={1000}
+            autoComplete="off"
+            onChange={(event) => setSecret(event.target.value)}
+          />
+        )}
+      </Field>
+      {one?.has_web_client_secret && (
+        <label className="tick">
+          <input type="checkbox" checked={forget} onChange={(event) => setForget(event.target.checked)} />
+          Remove the stored secret
+        </label>
+      )}
+    </Setting>
   )
 }

@@ -1,12 +1,11 @@
 import { useMemo, useState } from 'react'
-import { Collision } from '../../form/collision'
+import { Setting } from '../../form/setting'
 import { useChange } from '../../lib/change'
 import { request } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
-import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
-import { Button, Command, Mode, ProblemNote, Sending, Sheet, toast } from '../../ui'
+import { Mode, toast } from '../../ui'
 import { Simulation, useSimulation } from '../../ui/simulation'
 import { changed, type ModeOf, type ModeRule, modeOf, modePath } from './rows'
 
@@ -41,8 +40,7 @@ export function Editor({
     const own = modeOf(among, tool, automation)
     return { value: own ? { mode: own.mode as ModeOf } : null, etag: own?.etag ?? '' }
   }
-  const [was, setWas] = useState(() => choiceOf(version(modes).value))
-  const [choice, setChoice] = useState(was)
+  const [choice, setChoice] = useState(() => choiceOf(version(modes).value))
   const read = async () => {
     const now = await all<ModeRule>('/api/v1/policy/modes')
     setStored(now)
@@ -55,61 +53,39 @@ export function Editor({
       request(value ? 'PUT' : 'DELETE', modePath(tool, automation), { body: value ?? undefined, ifMatch }),
     onSaved: (value) => {
       toast({ text: `${shown(tool)}: ${value ? saved[value.mode] : 'mode removed'}.` })
-      configChanged()
       onClose()
     },
   })
+  const was = choiceOf(change.base)
   const sections = useMemo(
     () => (choice === was ? undefined : { modes: changed(stored, tool, automation, storedOf(choice)?.mode ?? null) }),
     [choice, was, stored, tool, automation],
   )
   const trial = useSimulation(sections, { tool })
-  const whyNot =
-    may(choice === 'inherit' ? 'deleteMode' : 'putMode') ??
-    (change.collision ? 'Choose a version first.' : trial.whyNot)
-  const save = () => !whyNot && change.save(storedOf(choice))
-  const drop = () => {
-    const theirs = choiceOf(change.drop())
-    setWas(theirs)
-    setChoice(theirs)
-  }
-  const keep = () => {
-    if (change.collision) setWas(choiceOf(change.collision.theirs))
-    change.keep()
-  }
   const of = automation ? `automation ${automation}` : 'everybody'
   return (
-    <Sheet
+    <Setting
       title={`${tool === '*' ? 'All tools' : shown(tool)}, for ${shown(of)}`}
+      change={change}
+      value={storedOf(choice)}
+      whyNot={may(choice === 'inherit' ? 'deleteMode' : 'putMode') ?? trial.whyNot}
+      onTheirs={(theirs) => setChoice(choiceOf(theirs))}
+      command="countersign policy mode set KEY MODE"
       onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" command="send" whyNot={whyNot} busy={change.busy} onClick={save}>
-            Save
-          </Button>
-        </>
-      }
     >
-      <div className="stack">
-        <Sending run={save} whyNot={whyNot} />
-        <fieldset className="modes">
-          <legend>Mode</legend>
-          {choices.map(([one, text]) => (
-            <label key={one} className="row">
-              <input type="radio" name="mode" value={one} checked={choice === one} onChange={() => setChoice(one)} />
-              {one === 'inherit' ? 'inherit' : <Mode mode={one} />}
-              <span className="muted">{text}</span>
-              {one === was && <span className="small muted">(now)</span>}
-            </label>
-          ))}
-        </fieldset>
-        {change.collision && <Collision of={change.collision} onKeep={keep} onDrop={drop} />}
-        {change.error !== null && <ProblemNote error={change.error} what="Not saved" />}
-        <Simulation of={trial} />
-        <Command of="countersign policy mode set KEY MODE" />
-      </div>
-    </Sheet>
+      <fieldset className="modes">
+        <legend>Mode</legend>
+        {choices.map(([one, text]) => (
+          <label key={one} className="row">
+            <input type="radio" name="mode" value={one} checked={choice === one} onChange={() => setChoice(one)} />
+            {one === 'inherit' ? 'inherit' : <Mode mode={one} />}
+            <span className="muted">{text}</span>
+            {one === was && <span className="small muted">(now)</span>}
+          </label>
+        ))}
+      </fieldset>
+      <Simulation of={trial} />
+    </Setting>
   )
 }
 

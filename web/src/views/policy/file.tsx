@@ -8,7 +8,6 @@ import { copy } from '../../lib/copy'
 import { type Json, type JsonObject, parse, same, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { diff } from '../../lib/pointer'
-import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, Command, Field, Loading, ProblemNote, toast } from '../../ui'
 import { type Sections, Simulation, useSimulation } from '../../ui/simulation'
@@ -51,7 +50,6 @@ interface Checked {
 
 function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (begun: boolean) => void }) {
   const may = useMay()
-  const [base, setBase] = useState(version.value)
   const [text, setText] = useState(() => stringify(version.value, 2))
   const [checked, setChecked] = useState<Checked>()
   const draft = read(text)
@@ -74,27 +72,14 @@ function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (b
     onSaved: () => {
       toast({ text: 'The policy is saved.' })
       onDraft(false)
-      configChanged()
     },
   })
   const current = checked?.text === text ? checked : undefined
   const trial = useSimulation(current?.changes.length ? current.sections : undefined)
-  const unchanged = draft.value && same(draft.value, base) ? 'Nothing is changed.' : undefined
+  const unchanged = draft.value && same(draft.value, change.base) ? 'Nothing is changed.' : undefined
   const mayNot = may('putPolicy')
   const whyNotCheck = mayNot ?? (draft.error || unchanged)
-  const whyNot =
-    whyNotCheck ??
-    (change.collision ? 'Choose a version first.' : current ? trial.whyNot : 'Check it first: the changes are shown.')
-  const drop = () => {
-    const theirs = change.drop()
-    setBase(theirs)
-    write(stringify(theirs, 2))
-  }
-  const keep = () => {
-    setBase(change.collision?.theirs ?? null)
-    setChecked(undefined)
-    change.keep()
-  }
+  const whyNot = whyNotCheck ?? change.whyNot ?? (current ? trial.whyNot : 'Check it first: the changes are shown.')
   return (
     <div className="stack">
       <Field
@@ -133,7 +118,7 @@ function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (b
         <Button
           whyNot={unchanged}
           onClick={() => {
-            write(stringify(base, 2))
+            write(stringify(change.base, 2))
             setChecked(undefined)
           }}
         >
@@ -144,7 +129,16 @@ function Draft({ version, onDraft }: { version: Version<JsonObject>; onDraft: (b
         </Button>
       </p>
       {checking.isError && <ProblemNote error={checking.error} what="Not valid" />}
-      {change.collision && <Collision of={change.collision} onKeep={keep} onDrop={drop} />}
+      {change.collision && (
+        <Collision
+          of={change.collision}
+          onKeep={() => {
+            setChecked(undefined)
+            change.keep()
+          }}
+          onDrop={() => write(stringify(change.drop(), 2))}
+        />
+      )}
       {change.error !== null && <ProblemNote error={change.error} what="Not saved" />}
       {current && (
         <section className="stack" aria-label="Changes">

@@ -2,13 +2,16 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useSearch } from 'wouter/use-browser-location'
+import { Setting } from '../../form/setting'
 import { personOf } from '../../lib/actor'
+import { useChange } from '../../lib/change'
 import { type Problem, path, request } from '../../lib/client'
+import { same } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { all as readAll } from '../../lib/pages'
 import { shown } from '../../lib/text'
-import { Button, Empty, Field, Loading, ProblemNote, Table, Time } from '../../ui'
-import { Edit } from './edit'
+import { Button, Empty, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
+import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { spanProblem, toolProblem } from './expression'
 import { Text } from './input'
 import type { Review } from './types'
@@ -126,23 +129,43 @@ function Editor({ review, all, onClose }: { review: Review | undefined; all: rea
       ? 'There is a review for these tools and this risk.'
       : undefined) ??
     spans.map(([name]) => spanProblem(draft[name] ?? '')).find(Boolean)
+  const others = all.filter((one) => one !== review).map(draftOf)
+  const trial = useSimulation(
+    wrong || same(draft, base.value ?? blank) ? undefined : ({ reviews: [...others, draft] } as Sections),
+    { tool: draft.tool },
+  )
   const of = path(`${to}/${encodeURIComponent(draft.tool)}`, { risk: draft.risk })
+  const name = `the review of ${shown(draft.tool)}`
+  const change = useChange<Draft>({
+    base,
+    read: async () => versionOf((await read()).find((one) => keyOf(one) === keyOf(draft))),
+    write: (value, ifMatch) =>
+      value === null
+        ? request('DELETE', of, { ifMatch })
+        : request('PUT', of, { body: { ...value, tool: undefined, risk: undefined }, ifMatch }),
+    onSaved: (value) => {
+      toast({ text: `${value === null ? 'Removed' : 'Saved'} ${name}.` })
+      onClose()
+    },
+  })
   return (
-    <Edit<Draft>
+    <Setting
       title={review ? `Review of ${shown(review.tool)}` : 'New review'}
-      name={`the review of ${shown(draft.tool)}`}
-      base={base}
-      draft={draft}
-      onDraft={setDraft}
-      read={async () => versionOf((await read()).find((one) => keyOf(one) === keyOf(draft)))}
-      write={(value, ifMatch) =>
-        value === null
-          ? request('DELETE', of, { ifMatch })
-          : request('PUT', of, { body: { ...value, tool: undefined, risk: undefined }, ifMatch })
-      }
-      whyNot={may('putReview') ?? wrong}
-      whyNotRemove={may('deleteReview')}
-      removal="Other rules decide then how many people must agree; without any, one person does."
+      change={change}
+      value={draft}
+      whyNot={may('putReview') ?? wrong ?? trial.whyNot}
+      onTheirs={(theirs) => (theirs ? setDraft(theirs) : onClose())}
+      remove={{
+        word: 'Remove',
+        name,
+        text: (
+          <>
+            <p>Other rules decide then how many people must agree; without any, one person does.</p>
+            <Removed of={{ reviews: others } as Sections} />
+          </>
+        ),
+        whyNot: may('deleteReview'),
+      }}
       command={`countersign review set ${review ? shown(review.tool) : 'KEY'} --approvals ${draft.approvals}`}
       onClose={onClose}
     >
@@ -197,6 +220,8 @@ function Editor({ review, all, onClose }: { review: Review | undefined; all: rea
         />
         Who edits the arguments does not approve them
       </label>
-    </Edit>
+      <p className="muted">Simulated is how many people must agree, over past actions that wait. Times are not.</p>
+      <Simulation of={trial} />
+    </Setting>
   )
 }

@@ -2,14 +2,15 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useSearch } from 'wouter/use-browser-location'
+import { Setting } from '../../form/setting'
 import { personOf } from '../../lib/actor'
+import { useChange } from '../../lib/change'
 import { type Problem, request } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { all as readAll } from '../../lib/pages'
 import { shown } from '../../lib/text'
-import { Button, Chip, Empty, Field, Loading, Mode, ProblemNote, Table, Time } from '../../ui'
-import { type Sections, Simulation, useSimulation } from '../../ui/simulation'
-import { Edit } from './edit'
+import { Button, Chip, Empty, Field, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
+import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { idProblem, toolProblem } from './expression'
 import { Checked, Expression, useCheck } from './expression-field'
 import { Text } from './input'
@@ -156,24 +157,37 @@ function Editor({ rule, all, onClose }: { rule: Rule | undefined; all: readonly 
     toolProblem(draft.tool) ??
     (draft.expression.trim() === '' ? 'Enter an expression.' : undefined) ??
     (check.errors.length > 0 ? 'Mend the expression.' : undefined)
-  const of = encodeURIComponent(draft.rule_id)
+  const of = `${to}/${encodeURIComponent(draft.rule_id)}`
+  const change = useChange<Draft>({
+    base,
+    read: async () => versionOf((await readRules()).find((one) => one.rule_id === draft.rule_id)),
+    write: (value, ifMatch) =>
+      value === null
+        ? request('DELETE', of, { ifMatch })
+        : request('PUT', of, { body: { ...value, rule_id: undefined }, ifMatch }),
+    onSaved: (value) => {
+      toast({ text: `${value === null ? 'Removed' : 'Saved'} rule ${shown(draft.rule_id)}.` })
+      onClose()
+    },
+  })
   return (
-    <Edit<Draft>
+    <Setting
       title={rule ? `Rule ${shown(rule.rule_id)}` : 'New rule'}
-      name={`rule ${shown(draft.rule_id)}`}
-      base={base}
-      draft={draft}
-      onDraft={setDraft}
-      read={async () => versionOf((await readRules()).find((one) => one.rule_id === draft.rule_id))}
-      write={(value, ifMatch) =>
-        value === null
-          ? request('DELETE', `${to}/${of}`, { ifMatch })
-          : request('PUT', `${to}/${of}`, { body: { ...value, rule_id: undefined }, ifMatch })
-      }
+      change={change}
+      value={draft}
       whyNot={may('putRule') ?? wrong ?? trial.whyNot}
-      whyNotRemove={may('deleteRule')}
-      removal="Its calls are decided without it from then on. Actions that wait because of it keep waiting."
-      without={{ rules: others } as Sections}
+      onTheirs={(theirs) => (theirs ? setDraft(theirs) : onClose())}
+      remove={{
+        word: 'Remove',
+        name: `rule ${shown(draft.rule_id)}`,
+        text: (
+          <>
+            <p>Its calls are decided without it from then on. Actions that wait because of it keep waiting.</p>
+            <Removed of={{ rules: others } as Sections} />
+          </>
+        ),
+        whyNot: may('deleteRule'),
+      }}
       command={`countersign policy rule set ${rule ? shown(rule.rule_id) : 'ID'} --tool KEY --when @FILE --mode MODE`}
       onClose={onClose}
     >
@@ -220,6 +234,6 @@ function Editor({ rule, all, onClose }: { rule: Rule | undefined; all: readonly 
         The rule is on
       </label>
       <Simulation of={trial} />
-    </Edit>
+    </Setting>
   )
 }

@@ -41,7 +41,6 @@ function Editor<T extends JsonObject>({
 }: EditorProps<T> & { onTyped: () => void; onOver: () => void }) {
   const whyNot = useMay()(operation)
   const [draft, setDraft] = useState(base.value!)
-  const [was, setWas] = useState(base.value!)
   const changing = useChange<T>({
     base,
     read,
@@ -52,7 +51,7 @@ function Editor<T extends JsonObject>({
     },
   })
   const { collision } = changing
-  const changes = diff(was, draft)
+  const changes = diff(changing.base ?? undefined, draft)
   return (
     <div className="stack">
       {fields(
@@ -64,16 +63,7 @@ function Editor<T extends JsonObject>({
         whyNot !== undefined,
       )}
       {whyNot && <p className="muted">{whyNot}</p>}
-      {collision && (
-        <Collision
-          of={collision}
-          onKeep={() => {
-            setWas(collision.theirs ?? was)
-            changing.keep()
-          }}
-          onDrop={onOver}
-        />
-      )}
+      {collision && <Collision of={collision} onKeep={changing.keep} onDrop={onOver} />}
       {changes.length > 0 && !collision && (
         <section aria-label={`Changes of ${what.toLowerCase()}`}>
           <Changes changes={changes} />
@@ -85,7 +75,7 @@ function Editor<T extends JsonObject>({
           <Button
             kind="primary"
             busy={changing.busy}
-            whyNot={whyNot ?? (collision ? 'Choose one of the two versions first.' : undefined)}
+            whyNot={whyNot ?? changing.whyNot}
             onClick={() => changing.save(draft)}
           >
             Save

@@ -1,7 +1,6 @@
 import { PlainSheet } from '../../form/plain-sheet'
 import { request } from '../../lib/client'
 import { useMay } from '../../lib/me'
-import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { toast } from '../../ui'
 import { bodyOf, checked, every, fieldsOf, formOf, fresh, type Source } from './health'
@@ -22,7 +21,7 @@ export function Form({
 }) {
   const may = useMay()
   const stored = source !== undefined
-  const base = stored ? { value: formOf(source), etag: source.etag } : { value: fresh, etag: '' }
+  const base = stored ? { value: formOf(source), etag: source.etag } : { value: null, etag: '' }
   return (
     <PlainSheet
       title={stored ? `Change ${shown(source.source_id)}` : 'Set a source up'}
@@ -33,6 +32,7 @@ export function Form({
         ...(taken?.includes(String(form.source_id)) && { '/source_id': 'This id exists. Change that source instead.' }),
       })}
       base={base}
+      blank={fresh}
       read={async (form) => {
         const id = stored ? source.source_id : form?.source_id
         const now = (await readSources()).find((one) => one.source_id === id)
@@ -45,7 +45,6 @@ export function Form({
       onSaved={(form) => {
         const id = stored ? source.source_id : String(form!.source_id)
         toast({ text: `${shown(id)} is saved. Its tools are listed within seconds.` })
-        configChanged()
         onClose()
         onSaved?.(id)
       }}

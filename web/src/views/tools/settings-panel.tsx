@@ -7,7 +7,6 @@ import { get, type Problem, request, type Schemas } from '../../lib/client'
 import type { Json, JsonObject } from '../../lib/json'
 import { type OperationID, useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
-import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, ProblemNote, Shown, Table, toast } from '../../ui'
 import { toolAPI } from './names'
@@ -128,7 +127,6 @@ function PartSheet({ tool, title, part, operation, onClose }: Opened & { tool: T
       whyNot={may(operation)}
       onSaved={() => {
         toast({ text: `${title} of ${shown(tool.tool)}: saved.` })
-        configChanged()
         onClose()
       }}
       onClose={onClose}
@@ -254,10 +252,9 @@ function Rule({ kind, tool }: { kind: RuleKind; tool: string }) {
           read={() => readRule(kind.list, tool)}
           write={(value, ifMatch) => request(value ? 'PUT' : 'DELETE', to, { body: value ?? undefined, ifMatch })}
           whyNot={may(kind.put)}
-          {...(opened.value && { remove: 'Remove', whyNotRemove: may(kind.remove) })}
+          remove={{ word: 'Remove', name: 'this rule', text: kind.none, whyNot: may(kind.remove) }}
           onSaved={(value) => {
             toast({ text: `${kind.title} of ${shown(tool)}: ${value ? 'saved' : 'removed'}.` })
-            configChanged()
             setOpened(undefined)
           }}
           onClose={() => setOpened(undefined)}
