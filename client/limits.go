@@ -107,9 +107,10 @@ func (c *Client) CheckContact(ctx context.Context, value string) (wire.ContactCh
 	return post[wire.ContactCheck](ctx, c, doNotContactPath+"/check", wire.ContactText{Value: value})
 }
 
-// RemoveContacts removes entries, up to 1000.
-func (c *Client) RemoveContacts(ctx context.Context, entries ...wire.Contact) (wire.ContactCount, error) {
-	return post[wire.ContactCount](ctx, c, doNotContactPath+"/remove", wire.Contacts{Entries: entries})
+// RemoveContacts removes entries, up to 1000. The note is the reason, for the
+// audit log; it may be empty.
+func (c *Client) RemoveContacts(ctx context.Context, note string, entries ...wire.Contact) (wire.ContactCount, error) {
+	return post[wire.ContactCount](ctx, c, doNotContactPath+"/remove", wire.Contacts{Entries: entries, Note: note})
 }
 
 // ExportContacts writes the whole list as CSV. An answer that was cut short is

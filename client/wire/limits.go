@@ -144,6 +144,8 @@ type Contact struct {
 // Contacts are entries to add or remove.
 type Contacts struct {
 	Entries []Contact `json:"entries"`
+	// Note is the reason of a removal, for the audit log.
+	Note string `json:"note,omitzero"`
 }
 
 // ContactText is a recipient to look up in the do-not-contact list.

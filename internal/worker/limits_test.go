@@ -218,7 +218,7 @@ func TestDoNotContactCountsUntilTheCall(t *testing.T) {
 	ids := y.propose(proposal(to("ana@example.org")), proposal(to("bo@sub.example.net")), proposal(to("cy@example.com")), proposal(to("dee@example.edu")))
 	y.list("Ana@Example.org", "example.net", "dee@example.edu")
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := contact.DeleteEntries(ctx, tx, y.tenant, []contact.Entry{{Value: "dee@example.edu"}}, "ada")
+		_, err := contact.DeleteEntries(ctx, tx, y.tenant, []contact.Entry{{Value: "dee@example.edu"}}, "asked again", "ada")
 		return err
 	})
 

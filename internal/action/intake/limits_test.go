@@ -169,7 +169,7 @@ func TestChangedLimitsApplyToTheNextSubmission(t *testing.T) {
 		if err := limits.DeleteEmployee(ctx, tx, d.tenant, employee, "ada"); err != nil {
 			return err
 		}
-		_, err := contact.DeleteEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "ada")
+		_, err := contact.DeleteEntries(ctx, tx, d.tenant, []contact.Entry{{Value: "ana@example.org"}}, "asked again", "ada")
 		return err
 	})
 	fourth := accept()

@@ -136,7 +136,7 @@ func recognise(ctx context.Context, c *client.Client, like wire.Contact, values 
 }
 
 func remove(a *command.App) *cobra.Command {
-	var kind string
+	var kind, note string
 	cmd := command.New(a, "remove VALUE...", command.Arguments(1, command.Many, "addresses, domains, phone numbers or handles"), func(ctx context.Context, c *client.Client, args []string) error {
 		if len(args) > contact.MaxEntries {
 			return command.Misuse("at most %d at once", contact.MaxEntries)
@@ -145,9 +145,10 @@ func remove(a *command.App) *cobra.Command {
 		for i, value := range args {
 			entries[i] = wire.Contact{Kind: kind, Value: value}
 		}
-		return command.Show(a, showCount)(c.RemoveContacts(ctx, entries...))
+		return command.Show(a, showCount)(c.RemoveContacts(ctx, note, entries...))
 	})
 	kindFlag(cmd, &kind, "treat the values as this")
+	cmd.Flags().StringVar(&note, "note", "", "reason, for the audit log")
 	return cmd
 }
 

@@ -56,12 +56,13 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 			t.Changed++
 		}
 	}
-	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
+	return t, recordEntries(ctx, tx, tenant, by, "", t, kinds)
 }
 
 // DeleteEntries deletes entries from a tenant's do-not-contact list, at most
-// MaxEntries. Only kind and value are used. Missing entries are ignored.
-func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (wire.ContactCount, error) {
+// MaxEntries. Only kind and value are used. Missing entries are ignored. The
+// note is the actor's reason, for the audit log.
+func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, note string, by envelope.Actor) (wire.ContactCount, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
 		return wire.ContactCount{}, err
@@ -79,7 +80,7 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 		kinds[r.Kind]++
 	}
 	t := wire.ContactCount{Removed: len(rows)}
-	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
+	return t, recordEntries(ctx, tx, tenant, by, note, t, kinds)
 }
 
 // Ends returns the expiry of those of the entries that are in effect, by
@@ -132,13 +133,13 @@ func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entri
 	return contacts, p.Err()
 }
 
-func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, t wire.ContactCount, kinds map[string]int) error {
+func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, note string, t wire.ContactCount, kinds map[string]int) error {
 	if t == (wire.ContactCount{}) {
 		return nil
 	}
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{
-		Subject: "do-not-contact list changed",
-		Detail:  map[string]any{"added": t.Added, "changed": t.Changed, "removed": t.Removed, "kinds": kinds},
+		Subject: "do-not-contact list changed", Note: note,
+		Detail: map[string]any{"added": t.Added, "changed": t.Changed, "removed": t.Removed, "kinds": kinds},
 	}}})
 }
 

@@ -159,7 +159,7 @@ func TestEntriesAreListedAndAudited(t *testing.T) {
 	second := h.forbid(contact.Entry{Value: "ana@example.org", Reason: "c"}, contact.Entry{Value: "@cy"})
 	var removed wire.ContactCount
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		removed, err = contact.DeleteEntries(ctx, tx, h.tenant, []contact.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "ada")
+		removed, err = contact.DeleteEntries(ctx, tx, h.tenant, []contact.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "asked again", "ada")
 		return err
 	})
 
@@ -189,6 +189,9 @@ func TestEntriesAreListedAndAudited(t *testing.T) {
 	for _, it := range h.events() {
 		if it.Subject != "do-not-contact list changed" || it.Detail["kinds"] == nil {
 			t.Errorf("event = %+v, want counts by kind", it)
+		}
+		if removal := it.Detail["removed"] != float64(0); removal != (it.Note == "asked again") {
+			t.Errorf("event = %+v, want the note at the removal alone", it)
 		}
 	}
 	if len(h.events()) != 3 {

@@ -72,32 +72,43 @@ func parseContactCursor(text string) (contact.Kind, string, error) {
 	return contact.Kind(kind), value, nil
 }
 
-// entries is a body with entries of the list.
-type entries struct{ Entries []contact.Entry }
+// entries is a body with entries of the list; the note is of their removal.
+type entries struct {
+	Entries []contact.Entry
+	Note    string
+}
 
 // AddDoNotContact handles POST /api/v1/do-not-contact. It adds entries to the
 // do-not-contact list.
-func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntries) }
+func AddDoNotContact(c *request.Call) error {
+	var body entries
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCount, error) {
+		return admitted(ctx, tx, c, body.Entries, contact.PutEntries)
+	})
+}
 
 // RemoveDoNotContact handles POST /api/v1/do-not-contact/remove. It removes
 // entries from the do-not-contact list.
-func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
+func RemoveDoNotContact(c *request.Call) error {
+	var body entries
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCount, error) {
+		return admitted(ctx, tx, c, body.Entries, func(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []contact.Entry, by envelope.Actor) (wire.ContactCount, error) {
+			return contact.DeleteEntries(ctx, tx, tenant, all, body.Note, by)
+		})
+	})
+}
 
 // CheckDoNotContact handles POST /api/v1/do-not-contact/check. It looks up a
 // recipient in the do-not-contact list.
 func CheckDoNotContact(c *request.Call, body wire.ContactText) error {
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCheck, error) {
 		return contact.Check(ctx, tx, c.By.Tenant, body.Value)
-	})
-}
-
-func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error)) error {
-	var body entries
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCount, error) {
-		return admitted(ctx, tx, c, body.Entries, change)
 	})
 }
 
