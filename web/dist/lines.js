@@ -1,2 +1,2 @@
-import{a as e,o as t}from"./src.js";function n(){let n=t(),[r,i]=e(),a=new URLSearchParams(n);return[a,(e,t)=>{for(let[t,n]of Object.entries(e))n===void 0?a.delete(t):a.set(t,n);let n=a.toString();i(n?`${r}?${n}`:r,t)}]}var r=e=>[...new Set(e.split(`
-`).map(e=>e.trim()).filter(Boolean))];export{n,r as t};
+var e=e=>[...new Set(e.split(`
+`).map(e=>e.trim()).filter(Boolean))];export{e as t};

@@ -76,6 +76,18 @@ test('a tampered chain is found, and an intact one sealed', async ({ operator: p
   } finally {
     sql(`UPDATE countersign_data.events SET actor = '${event.actor.replaceAll("'", "''")}' ${where}`)
   }
+  // A checkpoint that does not follow the one before.
+  const flip = `UPDATE countersign_data.checkpoints c SET hash = set_byte(hash, 0, 255 - get_byte(hash, 0))
+    WHERE checkpoint_no = 1
+      AND EXISTS (SELECT FROM countersign_data.events e WHERE e.tenant_id = c.tenant_id AND ${where.slice(6)})`
+  sql(flip)
+  try {
+    const broken = await verify(page, 'pointer')
+    await expect(broken).toContainText(/[1-9]\d* findings?/)
+    await expect(broken.getByRole('table')).toContainText('checkpoint')
+  } finally {
+    sql(flip)
+  }
   await page.getByLabel('A head that was noted').fill(head)
   await expect(await verify(page, 'pointer')).toContainText('Intact')
   await page.getByLabel('A head that was noted').fill('0'.repeat(63) + '1')

@@ -158,7 +158,8 @@ test('the do-not-contact list is imported and checked; an operator may not, and 
 test('a bucket that a provider closed is reopened, retired and used again', async ({ page }) => {
   const used = name()
   await api('admin', 'PUT', `/api/v1/buckets/${used}`, { concurrency: 2 })
-  const close = `UPDATE countersign_data.buckets SET closed_until = now() + interval '1 hour', closed_by = 'rate_limited' WHERE name = '${used}'`
+  const close = `UPDATE countersign_data.buckets
+    SET closed_until = now() + interval '1 hour', closed_by = 'retry_after' WHERE name = '${used}'`
   execFileSync('psql', ['-v', 'ON_ERROR_STOP=1', '-qc', close, process.env.E2E_DATABASE!])
   await login(page, 'admin', '/limits')
   const card = page.getByRole('region', { name: `Bucket ${used}` })
@@ -258,4 +259,19 @@ test('a file with wrong lines is not imported; an entry is removed with its reas
   // No spreadsheet runs what is exported.
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export' }).click()])
   expect(readFileSync(await file.path(), 'utf8')).toContain("'=1+1")
+
+  await tabTo(page, row.getByRole('button', { name: 'Remove…' }))
+  await page.keyboard.press('Enter')
+  const note = `They asked again, ${at}`
+  await tabTo(page, sheet.getByLabel('Note'))
+  await page.keyboard.insertText(note)
+  await page.keyboard.press('Control+Enter')
+  await expect(page.getByText('The entry is removed.')).toBeVisible()
+  await expect(row).toHaveCount(0)
+  const log = await api<{ items: { items: { note?: string }[] }[] }>(
+    'admin',
+    'GET',
+    '/api/v1/audit/log?kind=configured',
+  )
+  expect(log.items.flatMap(({ items }) => items.map((one) => one.note))).toContain(note)
 })

@@ -82,6 +82,40 @@ test('a mode is set by the keyboard alone', async ({ page, recorder }) => {
 const focusedIs = (page: Page, tool: string) =>
   page.evaluate((name) => document.activeElement?.getAttribute('aria-label')?.startsWith(`${name}, `), tool)
 
+test('a matrix of many tools has the rows in view alone, and is walked to its end by keys', async ({ page }) => {
+  const items = Array.from({ length: 900 }, (_, i) => ({
+    tool: `many:tool-${String(i).padStart(3, '0')}`,
+    title: '',
+    risk: 'write',
+    mode: 'require_approval',
+    mode_source: 'inferred_default',
+    trace: [{ layer: 'inferred_default', said: 'require_approval' }],
+    rules: 0,
+    reviews: 0,
+    grants: 0,
+  }))
+  await page.route('**/api/v1/policy/matrix*', (route) => route.fulfill({ json: { items, next_cursor: null } }))
+  await login(page, 'admin', '/policy')
+  const grid = page.getByRole('grid', { name: 'Modes of tools' })
+  await expect(cell(page, 'many:tool-000')).toBeVisible()
+  expect(await grid.getByRole('row').count()).toBeLessThan(120)
+  await tabTo(page, grid.locator('tbody [tabindex="0"]'))
+  await page.keyboard.press('Control+End')
+  await page.keyboard.press('Home')
+  await page.keyboard.press('ArrowRight')
+  for (let i = 0; i < 30 && !(await focusedIs(page, 'many:tool-880')); i++) await page.keyboard.press('ArrowUp')
+  await expect(cell(page, 'many:tool-880')).toBeFocused()
+  await expect(cell(page, 'many:tool-880')).toBeInViewport()
+  // The focus stays at its cell while another part is in view.
+  await grid.evaluate((it) => it.parentElement!.scrollTo(0, 0))
+  await expect(cell(page, 'many:tool-000')).toBeVisible()
+  await expect(cell(page, 'many:tool-880')).toBeFocused()
+  await page.keyboard.press('ArrowDown')
+  await expect(cell(page, 'many:tool-881')).toBeInViewport()
+  await quiet(page)
+  expect(await violations(page)).toEqual([])
+})
+
 test('a viewer sees the policy and changes nothing', async ({ page, recorder }) => {
   const { token } = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', {
     name: 'v',

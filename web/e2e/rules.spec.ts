@@ -130,6 +130,8 @@ test('a review is set, and a grant is previewed, made and revoked', async ({ pag
   await sheet(page).getByLabel('Tools').fill(reviewed)
   await sheet(page).getByLabel('How many people must agree').selectOption('3')
   await sheet(page).getByLabel('How long a decision is waited for').fill('2d')
+  const simulation = sheet(page).getByRole('region', { name: 'Simulation' })
+  await expect(simulation.getByRole('status')).toContainText('0 of 0 actions')
   expect(await barriers(page)).toEqual([])
   await save(page).click()
   const row = page.getByRole('row').filter({ hasText: reviewed })
@@ -140,6 +142,39 @@ test('a review is set, and a grant is previewed, made and revoked', async ({ pag
   await page.getByRole('dialog').last().getByRole('button', { name: 'Remove', exact: true }).click()
   await expect(row).toHaveCount(0)
 
+  // What more people would have to agree to is tried over the past, as long as the person chooses.
+  await page.getByRole('button', { name: 'New review' }).click()
+  await sheet(page).getByLabel('Tools').fill(tool)
+  await sheet(page).getByLabel('How many people must agree').selectOption('3')
+  await expect(simulation.getByRole('table', { name: 'Counts' })).toContainText('ask 3 people')
+  await expect(
+    simulation
+      .getByRole('table', { name: /decided differently/ })
+      .getByRole('link')
+      .first(),
+  ).toHaveText(tool)
+  const asked = page.waitForRequest('**/api/v1/policy/simulate')
+  await simulation.getByLabel('Over the last').selectOption('90 days')
+  const { since } = (await asked).postDataJSON() as { since: string }
+  expect(Math.round((Date.now() - Date.parse(since)) / 86_400_000)).toBe(90)
+  await expect(simulation.getByRole('status')).toContainText('would be decided differently')
+  expect(await barriers(page)).toEqual([])
+  await page.keyboard.press('Escape')
+
+  // The links of the matrix lead to the settings of one tool.
+  const elsewhere = fresh('elsewhere')
+  for (const of of [tool, `${elsewhere}:*`])
+    await api('admin', 'PUT', `/api/v1/reviews/${of}?risk=high`, { approvals: 2 })
+  await page.goto(`${url()}/policy/reviews?tool=${tool}`)
+  const only = page.getByRole('status').filter({ hasText: 'can apply to' })
+  await expect(only).toContainText(`can apply to ${tool}`)
+  await expect(page.getByRole('link', { name: tool }).first()).toBeVisible()
+  await expect(page.getByRole('link', { name: elsewhere })).toHaveCount(0)
+  await only.getByRole('button', { name: 'Show all' }).click()
+  await expect(page.getByRole('link', { name: elsewhere })).toBeVisible()
+  for (const of of [tool, `${elsewhere}:*`]) await api('admin', 'DELETE', `/api/v1/reviews/${of}?risk=high`)
+
+  await api('admin', 'PUT', `/api/v1/preferences/nothing:*`, {})
   await api('admin', 'PUT', `/api/v1/policy/sessions/${session}/nothing:*`, { mode: 'deny', expires_in: '1h' })
   await page.goto(`${url()}/policy/grants?grant=`)
   await sheet(page).getByLabel('Tool', { exact: true }).fill(tool)
@@ -167,6 +202,10 @@ test('a review is set, and a grant is previewed, made and revoked', async ({ pag
   await expect(grant).toContainText('revoked')
   await page.getByRole('button', { name: `Remove nothing:* of session ${session}` }).click()
   await expect(page.getByText('No session is narrowed.')).toBeVisible()
+  // By keyboard alone: what is switched off, and a grant again.
+  await tabTo(page, page.getByRole('button', { name: 'Remove nothing:*', exact: true }))
+  await page.keyboard.press('Enter')
+  await expect(page.getByText('No tool is switched off.')).toBeVisible()
 })
 
 test('a viewer sees the policy and cannot change it', async ({ page }) => {

@@ -55,8 +55,12 @@ test('a source is set up, fails with its reason, is changed by two people and de
   await expect(other.getByText('desk is saved.')).toBeVisible()
   await other.context().close()
   await form.getByLabel('Risk of tools that declare none').selectOption('read')
+  // A typed secret is not repeated beside its field.
+  await form.getByRole('textbox', { name: 'Credentials' }).fill('Authorization=Bearer s3cret')
+  await expect(form.getByRole('region', { name: 'Before and after' })).toContainText('/default_risk')
   await form.getByRole('button', { name: 'Save' }).click()
   await expect(form.getByText('Somebody else changed it.')).toBeVisible()
+  await expect(form).not.toContainText('s3cret')
   await form.getByRole('button', { name: 'Use theirs' }).click()
   await expect(form.getByLabel('Changes that need a person')).toHaveValue('interface')
   await form.getByRole('button', { name: 'Cancel' }).click()
@@ -96,8 +100,8 @@ test('a source is accepted by whoever may change policy: in quarantine, and at a
     role: 'admin',
     scopes: ['catalog:read', 'catalog:write'],
   })
-  const put = (more: string) =>
-    api(token, 'PUT', '/api/v1/sources/desk', {
+  const put = (more: string, as: 'owner' | `cs_${string}` = token) =>
+    api(as, 'PUT', '/api/v1/sources/desk', {
       kind: 'mcp',
       config: { transport: 'http', url: `${server.url}${more}` },
     })
@@ -119,7 +123,7 @@ test('a source is accepted by whoever may change policy: in quarantine, and at a
   await page.keyboard.press('p')
 
   // By keyboard alone: another address of a source that was accepted.
-  await put('?third=1')
+  await put('?third=1', 'owner')
   const address = page.getByRole('region', { name: 'Its address is not accepted' })
   await expect(address.getByLabel('Configuration to accept')).toContainText('third=1')
   await tabTo(page, address.getByRole('button', { name: 'Accept this configuration' }))

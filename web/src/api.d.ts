@@ -1568,7 +1568,7 @@ export interface paths {
          * Try a policy on the past
          * @description Decides once more about a page of past actions, the latest first, and compares: `then` is the decision at the time,
          *     `now` the decision of the current policy, `changed` its decision with the sections of `policy` in place of its own. Nothing is
-         *     stored or changed. Arguments are those that were proposed; the tool's risk, drift, the do-not-contact list, trust,
+         *     stored or changed. Reviews count by the approvals that they require; their times do not. Arguments are those that were proposed; the tool's risk, drift, the do-not-contact list, trust,
          *     grants, sessions and what tokens are for are as of now. A page answers early where expressions take long. Follow
          *     `next_cursor` until it is null.
          */
@@ -5288,7 +5288,10 @@ export interface components {
             mode: components["schemas"]["Mode"];
             /** @description The layer that set the mode, and those that changed it. */
             source: string;
+            approvals?: components["schemas"]["SimulatedApprovals"];
         };
+        /** @description How many people must agree to the action, by the reviews; left out unless it is more than one. */
+        SimulatedApprovals: number;
         /** @description The result of a page of a simulation. */
         PolicySimulation: {
             /** @description Another one than on the page before means that the policy of now has changed meanwhile. */
@@ -5305,9 +5308,11 @@ export interface components {
                 then: components["schemas"]["Mode"];
                 now: components["schemas"]["Mode"];
                 changed: components["schemas"]["Mode"];
+                now_approvals?: components["schemas"]["SimulatedApprovals"];
+                changed_approvals?: components["schemas"]["SimulatedApprovals"];
                 count: number;
             }[];
-            /** @description The actions for which the changed policy has another mode than the past decision or the current policy; the latest first. */
+            /** @description The actions for which the changed policy has another mode than the past decision or the current policy, or requires another number of approvals than the current one; the latest first. */
             differences: {
                 /** Format: uuid */
                 action_id: string;
@@ -10909,7 +10914,8 @@ export interface operations {
                  *           "kind": "email",
                  *           "value": "ana@example.org"
                  *         }
-                 *       ]
+                 *       ],
+                 *       "note": "She subscribed again."
                  *     }
                  */
                 "application/json": {
@@ -10917,6 +10923,8 @@ export interface operations {
                         kind?: components["schemas"]["ContactKind"];
                         value: components["schemas"]["ContactValue"];
                     }[];
+                    /** @description The reason, for the audit log. */
+                    note?: string;
                 };
             };
         };

@@ -11,10 +11,13 @@ const absent = (value: Json | null): Json | undefined => value ?? undefined
 // Collision shows the other person's change and yours, and asks which of them goes on.
 export function Collision<T extends Json>({
   of: { was, theirs, mine },
+  hidden = [],
   onKeep,
   onDrop,
 }: {
   of: Both<T>
+  // hidden are the pointers of secrets, which are not shown.
+  hidden?: readonly string[] | undefined
   // onKeep keeps the person's own version, to be saved over the other one.
   onKeep: () => void
   // onDrop puts the stored version in place of the person's own.
@@ -32,7 +35,7 @@ export function Collision<T extends Json>({
         </section>
         <section aria-label="Yours, over theirs">
           <h3>Yours, over theirs</h3>
-          <Changes changes={diff(absent(theirs), absent(mine))} />
+          <Changes changes={diff(absent(theirs), absent(mine)).filter(({ pointer }) => !hidden.includes(pointer))} />
         </section>
         <p className="row">
           <Button onClick={onDrop}>Use theirs</Button>

@@ -41,6 +41,7 @@ export function PlainSheet({ fields: all, fieldsOf, blank = {}, check, whyNot, c
       {...rest}
       change={change}
       value={value}
+      hidden={all.filter(({ secret }) => secret).map(({ pointer }) => pointer)}
       whyNot={whyNot ?? (Object.keys(problems).length > 0 ? 'A field is not filled in correctly.' : undefined)}
       onTheirs={(theirs) => setDraft(draftOf(all, theirs ?? {}))}
     >

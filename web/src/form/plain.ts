@@ -10,11 +10,13 @@ export interface PlainField {
   kind: 'text' | 'number' | 'choice' | 'check' | 'lines' | 'json'
   choices?: readonly string[]
   hint?: string
-  // absent is the label of the choice that writes nothing.
+  // absent is the label of the choice that writes nothing. With it, a check that is not ticked writes nothing too.
   absent?: string
   // none is the label of a check that writes an empty list, which differs from an absent one.
   none?: string
   required?: boolean
+  // secret values are not repeated beside the field.
+  secret?: boolean
 }
 
 // Draft has the typed texts, by pointer.
@@ -64,10 +66,10 @@ export function valueFrom(
   return { value: isObject(value) ? value : {}, problems }
 }
 
-function writtenBy({ kind, pointer, none }: PlainField, draft: Draft): Json | undefined {
+function writtenBy({ kind, pointer, none, absent }: PlainField, draft: Draft): Json | undefined {
   const typed = draft[pointer] ?? ''
   const text = typed.trim()
-  if (kind === 'check') return typed === 'true'
+  if (kind === 'check') return typed === 'true' || (absent === undefined ? false : undefined)
   if (kind === 'lines') {
     if (none && saysNone(draft, pointer)) return []
     const lines = typed.split('\n').filter((line) => line.trim() !== '')

@@ -26,6 +26,8 @@ interface SettingProps<T extends Json> {
   whyNot: string | undefined
   // beside reports that something is changed that is no part of the value, such as a secret.
   beside?: boolean
+  // hidden are the pointers of secrets, whose values are not repeated.
+  hidden?: readonly string[]
   // onTheirs replaces the draft.
   onTheirs: (theirs: T | null) => void
   remove?: Removal | undefined
@@ -35,7 +37,7 @@ interface SettingProps<T extends Json> {
 }
 
 export function Setting<T extends Json>(props: SettingProps<T>) {
-  const { title, change, value, whyNot, beside, onTheirs, remove, command, onClose, children } = props
+  const { title, change, value, whyNot, beside, hidden, onTheirs, remove, command, onClose, children } = props
   const [removing, setRemoving] = useState(false)
   const changes = value === undefined ? [] : diff(change.base ?? undefined, value ?? undefined)
   const off = change.whyNot ?? whyNot ?? (changes.length > 0 || beside ? undefined : 'Nothing is changed.')
@@ -66,11 +68,16 @@ export function Setting<T extends Json>(props: SettingProps<T>) {
       <Sending run={save} whyNot={off} />
       <div className="stack">
         {change.collision && (
-          <Collision of={change.collision} onKeep={change.keep} onDrop={() => onTheirs(change.drop())} />
+          <Collision
+            of={change.collision}
+            hidden={hidden}
+            onKeep={change.keep}
+            onDrop={() => onTheirs(change.drop())}
+          />
         )}
         {change.error !== null && <ProblemNote error={change.error} what="Not saved" />}
         {children}
-        <BeforeAfter change={change} value={value} />
+        <BeforeAfter change={change} value={value} hidden={hidden} />
         {command && <Command of={command} />}
       </div>
       {removing && remove && (
@@ -100,9 +107,17 @@ export function Setting<T extends Json>(props: SettingProps<T>) {
 }
 
 // BeforeAfter shows how a stored value would change.
-export function BeforeAfter<T extends Json>({ change, value }: { change: Change<T>; value: T | null | undefined }) {
+export function BeforeAfter<T extends Json>({
+  change,
+  value,
+  hidden = [],
+}: {
+  change: Change<T>
+  value: T | null | undefined
+  hidden?: readonly string[] | undefined
+}) {
   if (change.base === null || change.collision || value === undefined || value === null) return null
-  const changes = diff(change.base, value)
+  const changes = diff(change.base, value).filter(({ pointer }) => !hidden.includes(pointer))
   if (changes.length === 0) return null
   return (
     <section aria-label="Before and after">

@@ -5,7 +5,7 @@ import { useCommands } from '../lib/keys'
 
 // inDocument is how many rows are all in the document, where find-in-page and copying see them. Of more rows, those
 // around what is shown are there, and the selected one, which may have the focus.
-const inDocument = 200
+export const inDocument = 200
 
 export interface ListProps<T> {
   label: string
@@ -33,7 +33,7 @@ export const headHeight = 40
 const noHeads: ReadonlyMap<number, readonly ReactNode[]> = new Map()
 
 // withRow returns the rows of a range, in order, and one more.
-function withRow(range: number[], row: number): number[] {
+export function withRow(range: number[], row: number): number[] {
   if (row < 0 || range.includes(row)) return range
   return row < (range[0] ?? Infinity) ? [row, ...range] : [...range, row]
 }

@@ -288,7 +288,7 @@ function Effect({ state, limits }: { state: State; limits: Limits }) {
       ) : (
         <>
           {many}; at these limits the last goes at about <strong>{clock(new Date(last), zone, now)}</strong>. An
-          estimate, as if all were due and no other came.
+          estimate over the actions that wait now, as if all were due and no other came.
           {state.paused && ' While the bucket is paused, none goes.'}
         </>
       )}

@@ -121,9 +121,11 @@ export function Contacts() {
           title="Remove this entry?"
           text={`Actions to ${shown(removing.value)} are sent again.`}
           label="Remove"
-          note="no"
-          hint=""
-          send={() => post<Count>(`${to}/remove`, { entries: [{ kind: removing.kind, value: removing.value }] })}
+          note="may"
+          hint="The reason, for the audit log."
+          send={(note) =>
+            post<Count>(`${to}/remove`, { entries: [{ kind: removing.kind, value: removing.value }], note })
+          }
           onDone={({ removed }) => {
             toast({ text: removed > 0 ? 'The entry is removed.' : 'The entry was not there any more.' })
             configChanged()

@@ -321,6 +321,12 @@ function NextDays({ of, value }: { of: Of; value: JsonObject }) {
             : `${waiting.toLocaleString('en')}${waiting >= 10_000 ? ' or more' : ''} scheduled actions would wait.`}
         </p>
       )}
+      <p className="muted small">
+        {waiting === null
+          ? 'Scheduled actions are counted for the organisation and for a bucket alone.'
+          : `Counted are actions ${of.scope === 'bucket' ? 'of this bucket ' : ''}
+            that are scheduled now, not past ones.`}
+      </p>
       {clock_changes.map(({ at, by_seconds }) => (
         <p key={at} className="row">
           <Chip tone="drift" icon="clock">

@@ -1,11 +1,11 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
-import { useSearch } from 'wouter/use-browser-location'
+import { Link } from 'wouter'
 import { personOf } from '../../lib/actor'
 import { get, type Problem, request, type Schemas } from '../../lib/client'
 import { type Json, type JsonObject, stringify } from '../../lib/json'
 import { useMay } from '../../lib/me'
+import { useParams } from '../../lib/params'
 import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Empty, Field, Loading, ProblemNote, Sending, Sheet, Table, Time, toast } from '../../ui'
@@ -13,6 +13,7 @@ import { Preview } from '../inbox/AlwaysSheet'
 import { type GrantDraft, grantProblem, inputOf, stateOf } from './grant'
 import { Text } from './input'
 import { Preferences, Sessions } from './narrow'
+import { OfTool, useTool } from './of-tool'
 import type { Grant } from './types'
 import { useUsage } from './usage'
 import './rules.css'
@@ -37,8 +38,7 @@ export function Grants() {
 }
 
 function List() {
-  const [at, go] = useLocation()
-  const search = new URLSearchParams(useSearch())
+  const [search, change] = useParams()
   const ended = search.get('ended') === 'true'
   const may = useMay()
   const usage = useUsage('grants')
@@ -50,7 +50,7 @@ function List() {
     getNextPageParam: (page) => page.next_cursor ?? undefined,
     select: ({ pages }) => pages.flatMap(({ items }) => items),
   })
-  const all = ended ? '?ended=true' : ''
+  const rows = useTool(grants.data ?? [])
   return (
     <section className="stack" aria-labelledby="grants-head">
       <div className="row">
@@ -58,14 +58,15 @@ function List() {
           Grants
         </h2>
         <label className="row tick">
-          <input type="checkbox" checked={ended} onChange={() => go(ended ? at : `${at}?ended=true`)} />
+          <input type="checkbox" checked={ended} onChange={() => change({ ended: ended ? undefined : 'true' })} />
           Ended ones too
         </label>
-        <Button whyNot={may('makeGrant')} onClick={() => go(`${at}?grant=${ended ? '&ended=true' : ''}`)}>
+        <Button whyNot={may('makeGrant')} onClick={() => change({ grant: '' })}>
           New grant
         </Button>
       </div>
       <p className="muted">Calls that a grant covers run where they would wait for a person.</p>
+      {grants.data && <OfTool rows={grants.data} />}
       {grants.isPending && <Loading what="grants" />}
       {grants.isError && <ProblemNote error={grants.error} onRetry={() => void grants.refetch()} />}
       {grants.data?.length === 0 && (
@@ -79,7 +80,7 @@ function List() {
       {grants.data && grants.data.length > 0 && (
         <Table
           caption="Grants"
-          rows={grants.data}
+          rows={rows}
           keyOf={(grant) => grant.grant_id}
           columns={[
             { name: 'Tool', cell: (grant) => <bdi>{shown(grant.tool)}</bdi> },
@@ -140,7 +141,7 @@ function List() {
           onClose={() => setRevoking(undefined)}
         />
       )}
-      {search.get('grant') === '' && <Make onClose={() => go(at + all)} />}
+      {search.get('grant') === '' && <Make onClose={() => change({ grant: undefined })} />}
     </section>
   )
 }

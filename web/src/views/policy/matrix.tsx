@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
+import { defaultRangeExtractor, useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { get, type Problem, path } from '../../lib/client'
 import { type Field, query } from '../../lib/filter'
@@ -7,6 +8,7 @@ import { all } from '../../lib/pages'
 import { shown } from '../../lib/text'
 import { Button, Command, Empty, Loading, Mode, ProblemNote } from '../../ui'
 import { FilterBar, useFilter } from '../../ui/filter'
+import { inDocument, withRow } from '../../ui/list'
 import { reasonsOf } from '../inbox/reasons'
 import { Editor } from './editor'
 import { baseOf, type ModeRule, modeOf, narrowing, type Row, rowsOf, type Tool } from './rows'
@@ -133,6 +135,17 @@ function Grid({
   const names = columns(automation)
   const row = Math.min(atRow, rows.length - 1)
   const column = Math.min(atColumn, names.length - 1)
+  const scroller = useRef<HTMLDivElement>(null)
+  const moved = useRef(false)
+  const virtual = rows.length > inDocument
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    enabled: virtual,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 33,
+    overscan: 8,
+    rangeExtractor: (range) => withRow(defaultRangeExtractor(range), row),
+  })
   const move = (event: KeyboardEvent) => {
     const last = [rows.length - 1, names.length - 1] as const
     const to: Record<string, readonly [number, number]> = {
@@ -150,11 +163,44 @@ function Grid({
     event.preventDefault()
     const [r, c] = [clamp(next[0], last[0]), clamp(next[1], last[1])]
     setAt([r, c])
-    const cell = table.current?.tBodies[0]?.rows[r]?.cells[c]
-    ;(cell?.querySelector<HTMLElement>('button, a') ?? cell)?.focus()
+    moved.current = true
+    if (virtual) virtualizer.scrollToIndex(r)
+  }
+  useEffect(() => {
+    if (!moved.current) return
+    moved.current = false
+    table.current?.querySelector<HTMLElement>('tbody [tabindex="0"]')?.focus()
+  })
+  const line = (r: number) => {
+    const one = rows[r]!
+    return (
+      <tr
+        key={one.key}
+        aria-rowindex={r + 2}
+        data-index={r}
+        ref={virtual ? virtualizer.measureElement : undefined}
+        className={one.tool ? '' : 'pattern'}
+      >
+        {cells(one, modes, automation, onEdit).map((cell, c) => {
+          const active = r === row && c === column
+          const focus = { tabIndex: active ? 0 : -1, onFocus: () => setAt([r, c]) }
+          return (
+            <td key={cell.name} className={className(cell.name)} {...(!cell.edit && focus)}>
+              {cell.edit ? (
+                <button type="button" className="cell" aria-label={cell.edit.label} onClick={cell.edit.open} {...focus}>
+                  {cell.content}
+                </button>
+              ) : (
+                cell.content
+              )}
+            </td>
+          )
+        })}
+      </tr>
+    )
   }
   return (
-    <div className="table-scroll">
+    <div className={virtual ? 'table-scroll windowed' : 'table-scroll'} ref={scroller}>
       <table
         className="table matrix"
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a grid is a table whose cells take the focus
@@ -174,35 +220,34 @@ function Grid({
           </tr>
         </thead>
         <tbody>
-          {rows.map((one, r) => (
-            <tr key={one.key} className={one.tool ? '' : 'pattern'}>
-              {cells(one, modes, automation, onEdit).map((cell, c) => {
-                const active = r === row && c === column
-                const focus = { tabIndex: active ? 0 : -1, onFocus: () => setAt([r, c]) }
-                return (
-                  <td key={cell.name} className={className(cell.name)} {...(!cell.edit && focus)}>
-                    {cell.edit ? (
-                      <button
-                        type="button"
-                        className="cell"
-                        aria-label={cell.edit.label}
-                        onClick={cell.edit.open}
-                        {...focus}
-                      >
-                        {cell.content}
-                      </button>
-                    ) : (
-                      cell.content
-                    )}
-                  </td>
-                )
-              })}
-            </tr>
-          ))}
+          {virtual
+            ? withGaps(virtualizer.getVirtualItems(), virtualizer.getTotalSize(), line)
+            : rows.map((_, r) => line(r))}
         </tbody>
       </table>
     </div>
   )
+}
+
+// withGaps returns the lines of the items, with a row as high as those that are left out in each place.
+function withGaps(items: readonly VirtualItem[], total: number, line: (index: number) => ReactNode): ReactNode[] {
+  const lines: ReactNode[] = []
+  let end = 0
+  const gap = (to: number, key: string) => {
+    if (to > end)
+      lines.push(
+        <tr key={key}>
+          <td className="gap" height={to - end} />
+        </tr>,
+      )
+  }
+  for (const item of items) {
+    gap(item.start, `gap ${item.index}`)
+    lines.push(line(item.index))
+    end = item.end
+  }
+  gap(total, 'gap')
+  return lines
 }
 
 const clamp = (n: number, most: number) => Math.max(0, Math.min(n, most))

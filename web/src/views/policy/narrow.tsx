@@ -8,6 +8,7 @@ import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Command, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
 import type { Column } from '../../ui/table'
+import { useTool } from './of-tool'
 import type { Preference, SessionMode } from './types'
 
 interface Removable {
@@ -51,6 +52,7 @@ function Narrow<T extends Removable>({
     onSuccess: (_, one) => toast({ text: `${what(one)}: removed.` }),
     onSettled: configChanged,
   })
+  const rows = useTool(read.data ?? [])
   const id = `narrow-${operation}`
   return (
     <section className="stack" aria-labelledby={id}>
@@ -63,7 +65,7 @@ function Narrow<T extends Removable>({
       {read.data && read.data.length > 0 && (
         <Table
           caption={title}
-          rows={read.data}
+          rows={rows}
           keyOf={pathOf}
           columns={[
             { name: 'Tools', cell: (one) => <bdi>{shown(one.tool)}</bdi> },

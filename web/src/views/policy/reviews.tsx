@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
-import { useSearch } from 'wouter/use-browser-location'
+import { Link } from 'wouter'
 import { Setting } from '../../form/setting'
 import { personOf } from '../../lib/actor'
 import { useChange } from '../../lib/change'
@@ -9,11 +8,13 @@ import { type Problem, path, request } from '../../lib/client'
 import { same } from '../../lib/json'
 import { useMay } from '../../lib/me'
 import { all as readAll } from '../../lib/pages'
+import { useParams } from '../../lib/params'
 import { shown } from '../../lib/text'
 import { Button, Empty, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
 import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { spanProblem, toolProblem } from './expression'
 import { Text } from './input'
+import { OfTool, useTool } from './of-tool'
 import type { Review } from './types'
 import './rules.css'
 
@@ -48,13 +49,14 @@ const risks: Record<string, string> = { low: 'all', medium: 'medium and high', h
 
 // Reviews lists who must agree to actions. The open one is in the address: review=RISK TOOL, or review= for a new one.
 export function Reviews() {
-  const [at, go] = useLocation()
-  const open = new URLSearchParams(useSearch()).get('review')
+  const [params, change, at] = useParams()
+  const open = params.get('review')
   const may = useMay()
   const reviews = useQuery<Review[], Problem>({
     queryKey: ['config', 'reviews'],
     queryFn: ({ signal }) => read(signal),
   })
+  const rows = useTool(reviews.data ?? [])
   if (reviews.isPending) return <Loading what="reviews" />
   if (reviews.isError) return <ProblemNote error={reviews.error} onRetry={() => void reviews.refetch()} />
   const found = reviews.data.find((one) => keyOf(one) === open)
@@ -65,10 +67,11 @@ export function Reviews() {
           How many people must agree to actions that wait, and for how long they wait. Without a rule, one person
           decides.
         </p>
-        <Button whyNot={may('putReview')} onClick={() => go(`${at}?review=`)}>
+        <Button whyNot={may('putReview')} onClick={() => change({ review: '' })}>
           New review
         </Button>
       </div>
+      <OfTool rows={reviews.data} />
       {reviews.data.length === 0 ? (
         <Empty title="No reviews">
           <p>
@@ -78,12 +81,12 @@ export function Reviews() {
       ) : (
         <Table
           caption="Reviews"
-          rows={reviews.data}
+          rows={rows}
           keyOf={keyOf}
           columns={[
             {
               name: 'Tools',
-              cell: (one) => <Link href={`${at}?review=${encodeURIComponent(keyOf(one))}`}>{shown(one.tool)}</Link>,
+              cell: (one) => <Link href={at({ review: keyOf(one) })}>{shown(one.tool)}</Link>,
             },
             { name: 'Risk', cell: ({ risk }) => risks[risk] ?? shown(risk) },
             { name: 'People', cell: ({ approvals }) => approvals, number: true },
@@ -107,7 +110,9 @@ export function Reviews() {
           ]}
         />
       )}
-      {(open === '' || found) && <Editor key={open} review={found} all={reviews.data} onClose={() => go(at)} />}
+      {(open === '' || found) && (
+        <Editor key={open} review={found} all={reviews.data} onClose={() => change({ review: undefined })} />
+      )}
       {open && !found && <p role="status">The review {shown(open)} does not exist.</p>}
     </div>
   )

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { changed, type ModeRule, modePath, narrowing, rowsOf, type Tool } from './rows'
+import { changed, covers, type ModeRule, modePath, narrowing, rowsOf, type Tool } from './rows'
 
 const tool = (name: string, trace: Tool['trace'] = []): Tool => ({
   tool: name,
@@ -15,6 +15,12 @@ const tool = (name: string, trace: Tool['trace'] = []): Tool => ({
 const mode = (of: string, to: ModeRule['mode'], automation = '') =>
   ({ tool: of, mode: to, automation_id: automation, etag: of }) as ModeRule
 const keys = (...args: Parameters<typeof rowsOf>) => rowsOf(...args).map(({ key }) => key)
+
+test('a pattern covers a tool', () => {
+  for (const pattern of ['*', 'shop:*', '*:a:b', 'shop:a:b', '*:*']) expect(covers(pattern, 'shop:a:b')).toBe(true)
+  for (const pattern of ['shop:a', 'mail:*', '*:b', 'sho:*', 'shop', 'shop:a:bc'])
+    expect(covers(pattern, 'shop:a:b')).toBe(false)
+})
 
 test('tools stand below the patterns that cover them', () => {
   const tools = [tool('mail:read'), tool('mail:send'), tool('shop:a:b')]

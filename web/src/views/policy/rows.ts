@@ -29,6 +29,15 @@ export function rowsOf(tools: readonly Tool[], modes: readonly ModeRule[], all: 
   return rows.filter(({ key }) => !seen.has(key) && seen.add(key))
 }
 
+// covers reports whether a pattern covers a tool.
+export function covers(pattern: string, tool: string): boolean {
+  if (pattern === '*') return true
+  const [source, action] = [sourceOf(pattern), pattern.slice(pattern.indexOf(':') + 1)]
+  return (
+    (source === '*' || source === sourceOf(tool)) && (action === '*' || action === tool.slice(tool.indexOf(':') + 1))
+  )
+}
+
 export const sourceOf = (tool: string) => tool.slice(0, tool.indexOf(':'))
 
 // modeOf returns the stored mode of exactly a pattern, for an automation or, where that is empty, for everybody.

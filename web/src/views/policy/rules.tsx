@@ -1,19 +1,20 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link, useLocation } from 'wouter'
-import { useSearch } from 'wouter/use-browser-location'
+import { Link } from 'wouter'
 import { Setting } from '../../form/setting'
 import { personOf } from '../../lib/actor'
 import { useChange } from '../../lib/change'
 import { type Problem, request } from '../../lib/client'
 import { useMay } from '../../lib/me'
 import { all as readAll } from '../../lib/pages'
+import { useParams } from '../../lib/params'
 import { shown } from '../../lib/text'
 import { Button, Chip, Empty, Field, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
 import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { idProblem, toolProblem } from './expression'
 import { Checked, Expression, useCheck } from './expression-field'
 import { Text } from './input'
+import { OfTool, useTool } from './of-tool'
 import type { Rule } from './types'
 import { useUsage } from './usage'
 import './rules.css'
@@ -52,14 +53,15 @@ const versionOf = (rule: Rule | undefined) => ({ value: rule ? draftOf(rule) : n
 
 // Rules lists the rules about arguments. The open one is in the address: rule=ID, or rule= for a new one.
 export function Rules() {
-  const [at, go] = useLocation()
-  const open = new URLSearchParams(useSearch()).get('rule')
+  const [params, change, at] = useParams()
+  const open = params.get('rule')
   const may = useMay()
   const usage = useUsage('rules')
   const rules = useQuery<Rule[], Problem>({
     queryKey: ['config', 'rules'],
     queryFn: ({ signal }) => readRules(signal),
   })
+  const rows = useTool(rules.data ?? [])
   if (rules.isPending) return <Loading what="rules" />
   if (rules.isError) return <ProblemNote error={rules.error} onRetry={() => void rules.refetch()} />
   const all = rules.data
@@ -71,10 +73,11 @@ export function Rules() {
           A rule is an expression about a call. If it is true, or fails, the rule asks a person or denies. It never
           allows.
         </p>
-        <Button whyNot={may('putRule')} onClick={() => go(`${at}?rule=`)}>
+        <Button whyNot={may('putRule')} onClick={() => change({ rule: '' })}>
           New rule
         </Button>
       </div>
+      <OfTool rows={all} />
       {all.length === 0 ? (
         <Empty title="No rules">
           <p>
@@ -85,14 +88,14 @@ export function Rules() {
       ) : (
         <Table
           caption="Rules"
-          rows={all}
+          rows={rows}
           keyOf={(rule) => rule.rule_id}
           columns={[
             {
               name: 'Rule',
               cell: (rule) => (
                 <span className="row">
-                  <Link href={`${at}?rule=${encodeURIComponent(rule.rule_id)}`}>{shown(rule.rule_id)}</Link>
+                  <Link href={at({ rule: rule.rule_id })}>{shown(rule.rule_id)}</Link>
                   {!rule.enabled && (
                     <Chip tone="calm" icon="pause">
                       off
@@ -130,7 +133,9 @@ export function Rules() {
           ]}
         />
       )}
-      {open !== null && (open === '' || found) && <Editor key={open} rule={found} all={all} onClose={() => go(at)} />}
+      {open !== null && (open === '' || found) && (
+        <Editor key={open} rule={found} all={all} onClose={() => change({ rule: undefined })} />
+      )}
       {open && !found && <p role="status">The rule {shown(open)} does not exist.</p>}
     </div>
   )

@@ -35,8 +35,19 @@ test('a source that is saved as it is stays what it was, and keeps its credentia
     source.config,
     { transport: 'stdio', command: ['npx', 'notes'], dir: '/srv' },
     { url: 'https://hook.example.org' },
+    { user_id: 'ana', toolkits: ['gmail'], version: '7' },
+    { honours_key: true, url: 'https://gateway.example.org' },
+    { organization: 'acme', url: 'https://de.sentry.io', timeout: '2m' },
+    { calendars: { team: 'https://dav.example.org' }, user: 'ana' },
   ]) {
-    const kind = 'transport' in config ? 'mcp' : 'webhook'
+    const kinds = {
+      transport: 'mcp',
+      user_id: 'composio',
+      honours_key: 'tool_gateway',
+      organization: 'sentry',
+      calendars: 'dav',
+    }
+    const kind = Object.entries(kinds).find(([name]) => name in config)?.[1] ?? 'webhook'
     const form = formOf({ ...source, kind, config } as Source)
     const draft = draftOf(every, form)
     const { value, problems } = valueFrom(fieldsOf(true, draft), draft)
@@ -46,7 +57,7 @@ test('a source that is saved as it is stays what it was, and keeps its credentia
       config,
       drift_guard: 'full',
       on_lost_login: 'wait',
-      ...(kind === 'mcp' && { quarantine: true }),
+      ...(['mcp', 'composio', 'tool_gateway'].includes(kind) && { quarantine: true }),
       enabled: true,
     })
   }

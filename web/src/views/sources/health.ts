@@ -60,6 +60,31 @@ const command: PlainField = {
   hint: 'The program and its arguments, one a line. It runs on the workers.',
 }
 const config: PlainField = { pointer: '/config', label: 'Configuration', kind: 'json', required: true }
+// shapes have the fields of the configuration of kinds with few of them; of the others it is JSON.
+const at = (name: string, label: string, hint: string, more: Partial<PlainField> = {}): PlainField => ({
+  pointer: `/config/${name}`,
+  label,
+  kind: 'text',
+  hint,
+  ...more,
+})
+const required = { required: true }
+const service = at('url', 'URL', 'Empty for the service itself.')
+const shapes: Partial<Record<string, readonly PlainField[]>> = {
+  tool_gateway: [
+    at('url', 'URL', url.hint!, required),
+    at('honours_key', 'It runs a call once for each Idempotency-Key', '', { kind: 'check', absent: '' }),
+  ],
+  composio: [
+    at('user_id', 'User', 'Whose connected accounts are used.', required),
+    at('toolkits', 'Toolkits', 'Their names, one a line, such as gmail.', { kind: 'lines', ...required }),
+    service,
+  ],
+  slack: [service],
+  linear: [service],
+  sentry: [at('organization', 'Organisation', 'Its name in addresses.', required), service],
+  webhook: [at('url', 'URL', 'Where messages are sent.', required)],
+}
 const more: PlainField = {
   pointer: '/more',
   label: 'More configuration',
@@ -70,6 +95,7 @@ const credentials: PlainField = {
   pointer: '/credentials',
   label: 'Credentials',
   kind: 'lines',
+  secret: true,
 }
 const rest: readonly PlainField[] = [
   {
@@ -110,6 +136,7 @@ export const every: readonly PlainField[] = [
   url,
   command,
   config,
+  ...[...new Map(Object.values(shapes).flatMap((of) => of!.map((field) => [field.pointer, field]))).values()],
   more,
   { ...credentials, none: 'Remove the stored credentials' },
   quarantine,
@@ -121,10 +148,6 @@ const discovered = ['mcp', 'tool_gateway', 'composio']
 
 // hints describe the configuration of each kind.
 const hints: Partial<Record<string, string>> = {
-  tool_gateway: '{"url": "https://…", "honours_key": true}',
-  composio: '{"user_id": "…", "toolkits": ["gmail"]}',
-  sentry: '{"organization": "…"}',
-  webhook: '{"url": "https://…"}',
   mail: '{"accounts": {"office": {"kind": "imap", "host": "…", "port": 993, "tls": "implicit", "user": "…"}}}',
   dav: '{"calendars": {"team": "https://…"}, "user": "…"}',
   builtin: '{"http": {"allow": [{"prefix": "https://…", "methods": ["GET"]}]}}',
@@ -147,7 +170,9 @@ export function fieldsOf(stored: boolean, draft: Readonly<Record<string, string>
       ? [transport, by === transports[1] ? command : url, more]
       : of === ''
         ? []
-        : [{ ...config, hint: `A JSON object${hints[of] ? `, such as ${hints[of]}` : ', {} for the usual one'}.` }]
+        : shapes[of]
+          ? [...shapes[of], more]
+          : [{ ...config, hint: `A JSON object${hints[of] ? `, such as ${hints[of]}` : ', {} for the usual one'}.` }]
   const name =
     of === 'mcp'
       ? by === transports[1]
@@ -174,7 +199,12 @@ export function formOf(source: Source): JsonObject {
   const { kind: of, default_risk, drift_guard, on_lost_login, quarantine, enabled } = source
   const settings = { ...(default_risk && { default_risk }), drift_guard, on_lost_login, quarantine, enabled }
   const whole = source.config as JsonObject
-  if (of !== 'mcp') return { kind: of, config: whole, ...settings }
+  if (of !== 'mcp') {
+    const names = shapes[of]?.map(({ pointer }) => pointer.slice('/config/'.length)) ?? Object.keys(whole)
+    const others = Object.fromEntries(Object.entries(whole).filter(([name]) => !names.includes(name)))
+    const known = Object.fromEntries(Object.entries(whole).filter(([name]) => names.includes(name)))
+    return { kind: of, config: known, ...(Object.keys(others).length > 0 && { more: others }), ...settings }
+  }
   const { transport: by, url: at, command: program, ...others } = whole
   return {
     kind: of,
@@ -200,7 +230,9 @@ export function bodyOf(form: JsonObject): JsonObject {
       ? stdio
         ? { transport: 'stdio', command: program!, ...extra }
         : { transport: 'http', url: at!, ...extra }
-      : whole!
+      : isObject(whole)
+        ? { ...whole, ...extra }
+        : whole!
   const place = of === 'mcp' ? (stdio ? 'env' : 'header') : of === 'mail' ? 'accounts' : 'values'
   return {
     ...settings,

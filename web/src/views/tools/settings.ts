@@ -119,7 +119,7 @@ export const fieldsOfSnapshot: readonly PlainField[] = [
     hint: 'Of the same source, as source:name. It only reads, and policy allows it.',
   },
   { pointer: '/args', label: 'Its arguments', kind: 'json', hint: 'A JSON object, with $inputs/id for an argument.' },
-  { pointer: '/required', label: 'Do not call unless the read before it worked', kind: 'check' },
+  { pointer: '/required', label: 'Do not call unless the read before it worked', kind: 'check', absent: '' },
 ]
 
 export const fieldsOfReconcile: readonly PlainField[] = [
@@ -137,7 +137,7 @@ export const fieldsOfReconcile: readonly PlainField[] = [
     required: true,
     hint: 'A JSON pointer into the answer. A value there means that the call happened; false or empty that it did not.',
   },
-  { pointer: '/resend', label: 'Run a call again that did not happen', kind: 'check' },
+  { pointer: '/resend', label: 'Run a call again that did not happen', kind: 'check', absent: '' },
 ]
 
 // partly writes a part of an object whose ETag covers more than the part. Where the part is what it was, a change of
