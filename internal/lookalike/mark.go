@@ -2,6 +2,7 @@ package lookalike
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,37 @@ type Mark struct {
 	Public, Blocked bool
 	// Differs is the difference, in words.
 	Differs string
+}
+
+// Warning returns the marks of arguments that need no name of a tenant, in a line, for
+// readers who may not read contacts; "" without any. Of more marks than most it returns
+// the number.
+func Warning(args json.RawMessage, most int) string {
+	var b strings.Builder
+	count := 0
+	for _, name := range Names(args) {
+		if m, is := Check(name, nil); is {
+			if count++; count <= most {
+				m.Differs = cut(m.Differs)
+				b.WriteString(" · ⚠ " + cut(m.Value()) + " " + m.Text(false))
+			}
+		}
+	}
+	if count > most {
+		fmt.Fprintf(&b, " · ⚠ and %d more", count-most)
+	}
+	return b.String()
+}
+
+// maxWarned bounds a name in a Warning, in characters.
+const maxWarned = 100
+
+// cut returns the beginning of a text that is longer than maxWarned.
+func cut(text string) string {
+	if runes := []rune(text); len(runes) > maxWarned {
+		return string(runes[:maxWarned]) + "…"
+	}
+	return text
 }
 
 // Value returns the name as it is written, with hidden characters escaped.

@@ -115,8 +115,26 @@ func TestNamesAreBounded(t *testing.T) {
 			lookalike.Check(n, nil)
 			n.Keys()
 		}
-		if got := len(lookalike.Names(raw)); got > 100 {
+		if got := len(lookalike.Names(raw)); got > 1000 {
 			t.Errorf("%d names", got)
+		}
+	}
+}
+
+// TestWarning checks that a name is found behind hundreds of harmless ones, and that the
+// line stays short whatever the names are.
+func TestWarning(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat(`"ana@example.org",`, 900)
+	hidden := `{"` + strings.Repeat("\u200b", 100) + `a@example.org":1}`
+	for args, want := range map[string]string{
+		`{"to":["ana@example.org"]}`:                           "",
+		`{"to":[[{"cc":[` + many + `"bo@аpple.com"]}]]}`:       " · ⚠ bo@аpple.com looks like apple.com, which is well known; differs in а (Cyrillic)",
+		`["a@paypa1.com","b@paypa1.com","c@xn--pple-43d.com"]`: " · ⚠ a@paypa1.com looks like paypal.com, which is well known; differs in “1” for “l” · ⚠ and 2 more",
+		hidden: " · ⚠ " + strings.Repeat(`\u{200B}`, 12) + `\u{2… has invisible characters: ` + strings.Repeat(`\u{200B}`, 12) + `\u{2…`,
+	} {
+		if got := lookalike.Warning(json.RawMessage(args), 1); got != want {
+			t.Errorf("Warning(%.60s) = %q, want %q", args, got, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Bounds of the names that are found in arguments.
 const (
-	maxNames     = 100
+	maxNames     = 1_000
 	maxText      = 64 << 10
 	maxTexts     = 256 << 10
 	maxDepth     = 32
@@ -37,7 +37,7 @@ type Name struct {
 	Bare, Beside bool
 }
 
-// Names returns the mail addresses and hosts in arguments, at most 100.
+// Names returns the mail addresses and hosts in arguments, at most 1,000.
 func Names(args json.RawMessage) []Name {
 	var value any
 	if json.Unmarshal(args, &value) != nil {

@@ -2,7 +2,7 @@
 import type { Page } from '@playwright/test'
 import { client, test } from './alone'
 import { sideways, violations } from './browser'
-import { api, expect, login, propose, tabTo, url } from './fixture'
+import { api, atInbox, expect, login, propose, tabTo, url } from './fixture'
 import { quiet } from './quiet'
 
 test.describe.configure({ mode: 'serial' })
@@ -84,7 +84,7 @@ test('the link leads to the issuer by the keyboard alone', async ({ page }) => {
   await link.focus()
   await page.keyboard.press('Enter')
   await answerForm(page, 'ana')
-  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page).toHaveURL(atInbox)
 })
 
 test('whoever has no access, is disabled, or goes back, reads so', async ({ page }) => {
@@ -125,7 +125,7 @@ test('a draft survives the end of the session, and a new login at the issuer', a
   await page.goto(`${url()}/login`)
   await atIssuer(page)
   await answerForm(page, 'ana')
-  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page).toHaveURL(atInbox)
   const id = await propose({ title: 'As proposed' })
   await typeDraft(page, id, 'Typed before the end')
   await page.evaluate(

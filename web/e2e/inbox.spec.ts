@@ -1,4 +1,5 @@
 // Journeys through the inbox, each by pointing and by the keyboard alone.
+import { violations } from './browser'
 import {
   action,
   another,
@@ -14,6 +15,7 @@ import {
   person,
   phase,
   test,
+  url,
 } from './recorder'
 
 for (const hand of hands) {
@@ -323,7 +325,7 @@ test('two hundred are decided at once, and each that was refused says why', asyn
   await page.getByLabel('Filter').fill(recorder.tool('many'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(200)
-  await page.keyboard.press('j')
+  await expect(page.locator('.list-row[aria-current=true]')).toHaveCount(1)
   await page.keyboard.press('x')
   for (let i = 1; i < 200; i++) await page.keyboard.press('Shift+J')
   await expect(page.getByText('200 marked')).toBeVisible()
@@ -350,7 +352,7 @@ test('a held key decides about one, and about what is grave only after a moment'
   await page.getByLabel('Filter').fill(recorder.tool('held'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(2)
-  await page.keyboard.press('j')
+  await expect(page.locator('.list-row[aria-current=true]')).toHaveCount(1)
   await expect(page.getByRole('article')).toContainText('Held, first')
   await page.keyboard.press('a')
   await expect(page.getByText('Read it first', { exact: false }).first()).toBeVisible()
@@ -410,7 +412,7 @@ test('many are approved once every difference can be seen', async ({ operator: p
   await page.getByLabel('Filter').fill(recorder.tool('wide'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(2)
-  await page.keyboard.press('j')
+  await expect(page.locator('.list-row[aria-current=true]')).toHaveCount(1)
   await page.keyboard.press('x')
   await page.keyboard.press('Shift+J')
   await page.keyboard.press('a')
@@ -434,4 +436,32 @@ test('the forecast counts the people who must agree', async ({ operator: page, r
   await expect(page.getByRole('region', { name: 'If you approve now' })).toContainText(
     '1 more must agree. It goes out after that',
   )
+})
+
+test('a look-alike is marked at its argument, in the form and in a batch', async ({ operator: page, recorder }) => {
+  const call = (n: number) =>
+    `{"title":"Pay ${n}","note":"bo@\u0430pple.com","rows":[],"who":{"kind":"person","name":"a@paypa1.com"},"reply_to":"ana@apple.com"}`
+  const id = await recorder.propose('wide', call(1))
+  await recorder.propose('wide', call(2).replace('a@paypa1.com', 'a@paypal.com'))
+  await page.goto(`${url()}/inbox/${id}?tool=${encodeURIComponent(recorder.tool('wide'))}`)
+  const values = page.getByRole('region', { name: 'What will be sent' })
+  const at = (pointer: string) => values.locator(`[data-value="${pointer}"] .chip`)
+  await expect(at('/note')).toHaveText(/^bo@\u0430pple\.com looks like apple\.com, which is well known/)
+  await expect(at('/who/name')).toHaveText(/^a@paypa1\.com looks like paypal\.com/)
+  await expect(at('/reply_to')).toHaveCount(0)
+  expect(await violations(page)).toEqual([])
+  await page.keyboard.press('e')
+  const field = page.getByLabel('note', { exact: true })
+  await expect(field).toHaveAccessibleDescription(/looks like apple\.com/)
+  await field.fill('bo@apple.com')
+  await expect(field).not.toHaveAccessibleDescription(/looks like/)
+  await page.getByRole('button', { name: 'Discard' }).click()
+  await page.locator('.list-row[aria-current=true]').focus()
+  await page.keyboard.press('x')
+  await page.keyboard.press('Shift+J')
+  await page.keyboard.press('a')
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByRole('table').locator('.chip')).toHaveText([/^a@paypa1\.com looks like/])
+  await expect(dialog.locator('[data-value="/note"] .chip')).toHaveText(/looks like apple\.com/)
+  expect(await violations(page)).toEqual([])
 })

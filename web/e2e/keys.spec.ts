@@ -16,7 +16,7 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   refresh: { keys: 'r', sees: opens('.list-row') },
   pause: { keys: 'p', sees: opens('[data-live=paused]') },
   copy_link: { keys: 'y', sees: opens('.toast') },
-  go_inbox: { keys: 'g i', sees: at('/inbox$') },
+  go_inbox: { keys: 'g i', sees: opens('.list-row[aria-current=true][aria-posinset="1"]') },
   go_actions: { keys: 'g t', sees: at('/actions') },
   go_workflows: { keys: 'g w', sees: at('/workflows') },
   go_audit: { keys: 'g a', sees: at('/audit') },
@@ -57,7 +57,6 @@ test('the keys of the list move, and a held key moves on', async ({ page }) => {
   await login(page, 'operator', '/inbox')
   await quiet(page)
   const current = page.locator('.list-row[aria-current=true]')
-  await page.keyboard.press('j')
   await expect(current).toHaveCount(1)
   const first = await current.innerText()
   await page.keyboard.press('j')
@@ -141,7 +140,7 @@ const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
   show_new: async ({ page, recorder, rows, at, press }) => {
     // What is new comes below the oldest, where it moves nothing, and above the newest.
     await at()
-    await page.getByLabel('Order').selectOption('newest')
+    await page.getByLabel('Order', { exact: true }).selectOption('newest')
     await expect(page).toHaveURL(/order=newest/)
     await quiet(page)
     await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')

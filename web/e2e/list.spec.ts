@@ -40,6 +40,7 @@ test('words of the arguments find an action, on a phone too', async ({ operator:
   const word = `needle${Date.now()}`
   await recorder.propose('boxed', `{"title":"Find ${word} Ünïted"}`)
   await page.setViewportSize({ width: 390, height: 844 })
+  await page.goto(`${url()}/inbox`)
   const filter = page.getByLabel('Filter')
   await expect(async () => {
     await filter.fill(`${word} unit`)
@@ -68,6 +69,75 @@ async function inSessions(recorder: Recorder, name: 'grouped' | 'chosen', calls:
 }
 
 for (const hand of hands) {
+  test(`the first item is open beside the list, and nothing else opens by itself, by ${hand}`, async ({
+    operator: page,
+    recorder,
+  }) => {
+    test.setTimeout(120_000)
+    const session = `first ${hand} ${Date.now()}`
+    const ids: string[] = []
+    const make = async (title: string, risk: string) => {
+      const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+        items: [
+          {
+            type: 'mcp.exec',
+            external_id: `${title} ${session}`,
+            session_id: session,
+            tool: { source: recorder.source, name: 'grouped' },
+            args: { title },
+            risk,
+          },
+        ],
+      })
+      ids.push(items[0]!.action_id)
+    }
+    for (const title of ['First', 'Second']) await make(title, 'medium')
+    const list = `${url()}/inbox?order=risk&session=${encodeURIComponent(session)}`
+    const opened = (id: string) => expect(page).toHaveURL(new RegExp(`/inbox/${id}\\?`))
+    const article = page.getByRole('article')
+    const rows = page.locator('.list-row')
+    const current = page.locator('.list-row[aria-current=true]')
+    await page.goto(`${url()}/actions`)
+    await page.goto(list)
+    await opened(ids[0]!)
+    await expect(article).toContainText('First')
+    await expect(current).toContainText('First')
+    await expect(current).toBeFocused()
+
+    await make('Graver', 'high')
+    await page.getByRole('button', { name: /^1 new/ }).click()
+    await expect(rows.first()).toContainText('Graver')
+    await opened(ids[0]!)
+    await expect(article).toContainText('First')
+
+    if (hand === 'pointer') await rows.nth(2).click()
+    else {
+      await rows.nth(1).focus()
+      for (const key of ['j', 'k', 'j', 'Enter']) await page.keyboard.press(key)
+    }
+    await opened(ids[1]!)
+    await expect(article).toContainText('Second')
+    await page.goBack()
+    await expect(page).toHaveURL(`${url()}/actions`)
+    await page.goForward()
+    await opened(ids[1]!)
+
+    await page.keyboard.press('Escape')
+    await expect(page.getByRole('heading', { name: 'Nothing is open' })).toBeVisible()
+    await page.reload()
+    await expect(rows).toHaveCount(3)
+    await expect(article).toHaveCount(0)
+    await page.getByRole('navigation').getByRole('link', { name: 'Inbox' }).first().click()
+    await expect(article).toBeVisible()
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.goto(list)
+    await expect(rows).toHaveCount(3)
+    await expect(article).toHaveCount(0)
+    await expect(page).not.toHaveURL(/inbox\//)
+    for (const id of ids) expect(await phase(id)).toBe('pending')
+    await api('operator', 'POST', '/api/v1/actions/deny', { ids })
+  })
+
   test(`groups by session are closed, marked whole and decided one after the other, by ${hand}`, async ({
     operator: page,
     recorder,
@@ -84,7 +154,7 @@ for (const hand of hands) {
     await page.goto(`${url()}/inbox?tool=${encodeURIComponent(recorder.tool('grouped'))}`)
     const rows = page.locator('.list-row')
     await expect(rows).toHaveCount(5)
-    const order = page.getByLabel('Order')
+    const order = page.getByLabel('Order', { exact: true })
     await order.focus()
     await order.selectOption('session')
     await expect(order).toBeFocused()

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from '@playwright/test'
 import { sideways, violations } from './browser'
-import { another, api, expect, login, tabTo, test, url } from './fixture'
+import { another, api, atInbox, expect, login, tabTo, test, url } from './fixture'
 import { quiet } from './quiet'
 
 const stamp = () => `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`
@@ -65,7 +65,7 @@ test('a token is made, shown once and ended, and its tab ends within 15 s', asyn
   await second.goto(`${url()}/login`)
   await second.getByLabel('Token or one-time code').fill(secret)
   await second.keyboard.press('Enter')
-  await expect(second).toHaveURL(`${url()}/inbox`)
+  await expect(second).toHaveURL(atInbox)
   await quiet(second)
   await row.getByRole('button', { name: 'End' }).click()
   await page.getByRole('button', { name: 'End it' }).click()

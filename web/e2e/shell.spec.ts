@@ -1,6 +1,6 @@
 // Journeys through the shell: login, logout, roles, the stream, the keys.
 import { readFileSync } from 'node:fs'
-import { another, api, expect, login, propose, tabTo, test, token, url } from './fixture'
+import { another, api, atInbox, expect, login, propose, tabTo, test, token, url } from './fixture'
 import { quiet } from './quiet'
 import { seeded } from './seed'
 
@@ -8,7 +8,7 @@ test('a one-time code logs in once, and leaves no trace in the address @check', 
   const { url: at } = await api<{ url: string }>('operator', 'POST', '/api/v1/login-codes')
   await page.goto(url() + '/login' + new URL(at).hash)
   await page.getByRole('button', { name: /^Log in as / }).click()
-  await expect(page).toHaveURL(url() + '/inbox')
+  await expect(page).toHaveURL(atInbox)
   await page.goBack()
   expect(page.url()).not.toContain('code')
   const second = await another(browser)
@@ -69,12 +69,12 @@ test('a login that failed says why in words, and what to do', async ({ page }) =
   await expect(said).toContainText('The login took too long')
   await page.getByLabel('Token or one-time code').fill(token('operator'))
   await page.keyboard.press('Enter')
-  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page).toHaveURL(atInbox)
 })
 
 test('login leads to no other site', async ({ page }) => {
   await login(page, 'operator', '//evil.example/')
-  await expect(page).toHaveURL(url() + '/inbox')
+  await expect(page).toHaveURL(atInbox)
 })
 
 test('logout ends the other tabs @check', async ({ operator: page }) => {
@@ -138,7 +138,7 @@ test('a token that is revoked ends its tab, and another one goes on there, by th
   await tabTo(page, field)
   await page.keyboard.insertText(made.token)
   await page.keyboard.press('Enter')
-  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page).toHaveURL(atInbox)
   await expect(page.locator('nav.rail')).toBeVisible()
   await page.keyboard.press('g')
   await page.keyboard.press('s')
@@ -163,7 +163,7 @@ test('a token that is revoked ends its tab, and another one goes on there, by th
   await expect(ended).toBeHidden()
   await page.keyboard.press('g')
   await page.keyboard.press('i')
-  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page).toHaveURL(atInbox)
 })
 
 test('a stream that is cut is resumed, and what came meanwhile is found by the keyboard alone', async ({
@@ -192,7 +192,7 @@ test('a stream that is cut is resumed, and what came meanwhile is found by the k
   await page.keyboard.press('Enter')
   const rows = page.locator('.list-row')
   await expect(rows).toHaveCount(1)
-  await tabTo(page, page.getByLabel('Order'))
+  await tabTo(page, page.getByLabel('Order', { exact: true }))
   await page.keyboard.press('n')
   await expect(page).toHaveURL(/order=newest/)
   await page.keyboard.press('Escape')

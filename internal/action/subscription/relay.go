@@ -322,14 +322,8 @@ func (st *step) headline(v *outbox.View) string {
 		return ""
 	}
 	args := redact.JSON(v.Envelope.Args)
-	line, n := st.tools.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args), 0
-	for _, name := range lookalike.Names(args) {
-		if m, is := lookalike.Check(name, nil); is && n < mostMarks {
-			n++
-			line += " · ⚠ " + m.Value() + " " + m.Text(false)
-		}
-	}
-	return line
+	line := st.tools.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args)
+	return line + lookalike.Warning(args, mostMarks)
 }
 
 // updateMessage updates a message that requests a decision: with the number of

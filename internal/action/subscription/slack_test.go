@@ -137,6 +137,8 @@ func TestAgentTextsAreEscaped(t *testing.T) {
 		"hidden text":        {"{\"a\":\"x\u200by\U000e0041\ufeff\u3164\"}", []string{"\u200b", "\U000e0041", "\ufeff", "\u3164"}, []string{`x\u{200B}y\u{E0041}\u{FEFF}\u{3164}`}, true},
 		"more than fits":     {`{"a":"` + strings.Repeat("x", 5000) + `","b":"delete everything"}`, []string{`"b": "delete everything"`}, []string{"b “delete everything”", "cannot be approved here"}, false},
 		"escapes do not fit": {`{"a":"` + strings.Repeat("<", 1500) + `"}`, nil, []string{"cannot be approved here"}, false},
+		"a look-alike":       {`{"cc":[` + strings.Repeat(`"a@example.org",`, 100) + `{"to":"bo@аpple.com"}]}`, nil, []string{"⚠ bo@аpple.com looks like apple.com, which is well known"}, true},
+		"hidden addresses":   {`{"a":"` + strings.Repeat(strings.Repeat("\u200b", 90)+"a@example.org ", 4) + `"}`, []string{"\u200b"}, []string{"⚠ and 1 more"}, false},
 		"a hidden secret":    {`{"token":"delete everything"}`, []string{"delete everything"}, []string{"[REDACTED]", "cannot be approved here"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

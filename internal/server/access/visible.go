@@ -72,6 +72,9 @@ func SeesContacts(by identity.Principal) bool {
 	return false
 }
 
+// maxLookalikes bounds the look-alikes of an action.
+const maxLookalikes = 100
+
 // Lookalikes returns marks as a caller may see them: without the known name for whom may
 // not read contacts, and none for agents, who could find contacts by proposing names that
 // resemble them.
@@ -80,8 +83,8 @@ func Lookalikes(by identity.Principal, marks []lookalike.Mark) []wire.Lookalike 
 		return nil
 	}
 	var shown []wire.Lookalike
-	for _, m := range marks {
-		all := SeesContacts(by)
+	all := SeesContacts(by)
+	for _, m := range marks[:min(len(marks), maxLookalikes)] {
 		w := wire.Lookalike{Pointer: m.Name.Pointer, Value: m.Value(), Kind: string(m.Kind), Text: m.Text(all)}
 		if all || m.Public {
 			w.Like = m.Like

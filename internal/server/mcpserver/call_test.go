@@ -150,6 +150,12 @@ func TestPendingAnswerThenWait(t *testing.T) {
 		if pending.content.Headline != "to ada" || !strings.Contains(pending.text, "(to ada)") {
 			t.Errorf("pending result has no headline: %s", pending.raw)
 		}
+		alike := c.call(nameWrite, object{"to": "ada@аpple.com"}).wants(t, "pending", false)
+		for _, r := range []result{alike, c.call("countersign_status", object{"action_id": alike.id(t).String()})} {
+			if !strings.Contains(r.text, "⚠ ada@аpple.com looks like apple.com, which is well known") {
+				t.Errorf("pending result has no look-alike: %s", r.raw)
+			}
+		}
 		if !strings.Contains(pending.text, "countersign_wait") || again.content.Action != id.String() {
 			t.Errorf("text = %q", pending.text)
 		}

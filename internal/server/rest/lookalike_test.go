@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,27 @@ func TestLookalikes(t *testing.T) {
 			if got := texts(page.Items[0].Lookalikes); !slices.Equal(got, test.want) {
 				t.Errorf("%s reads in the list %q, want %q", name, got, test.want)
 			}
+		}
+	}
+
+	// Many addresses hide none behind them, of the call or of another one in the list.
+	crowd := []string{}
+	for i := range 900 {
+		crowd = append(crowd, fmt.Sprintf("p%d@company-%03d.example", i, i))
+	}
+	crowded := propose(f, append(crowd, "ana@n0rthwind.example")...)
+	find := func(of []wire.Lookalike) bool {
+		return slices.ContainsFunc(of, func(l wire.Lookalike) bool {
+			return l.Pointer == "/to" && l.Value == "ana@n0rthwind.example" && l.Like == "northwind.example"
+		})
+	}
+	var one wire.Action
+	if f.operator.send("GET", path(crowded), nil).wants(t, 200).into(t, &one); !find(one.Lookalikes) {
+		t.Errorf("behind 900 addresses the look-alikes are %v", one.Lookalikes)
+	}
+	for _, it := range f.operator.inbox("").Items {
+		if (it.ActionID.String() == id || it.ActionID.String() == crowded) && !find(it.Lookalikes) {
+			t.Errorf("beside 900 addresses the look-alikes of %s are %v", it.ActionID, it.Lookalikes)
 		}
 	}
 

@@ -6,6 +6,7 @@ package known
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 
 	"github.com/google/uuid"
@@ -18,9 +19,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
-// maxKeys bounds the keys of one lookup; names after them have the marks that need no
-// known name.
-const maxKeys = 20_000
+// Bounds of one lookup.
+const (
+	// maxKeys bounds the keys; names after them have the marks that need no known name.
+	maxKeys = 20_000
+	// maxNames bounds the names of all calls together, maxStored those that are
+	// remembered of a call.
+	maxNames  = 20_000
+	maxStored = 100
+)
 
 // Call is an action that a person approved, with its arguments.
 type Call struct {
@@ -32,7 +39,8 @@ type Call struct {
 func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, calls []Call) error {
 	p := &dbsqlc.KnownAddressesPutParams{TenantID: uuid.UUID(tenant)}
 	for _, call := range calls {
-		for _, n := range lookalike.Names(call.Args) {
+		names := lookalike.Names(call.Args)
+		for _, n := range names[:min(len(names), maxStored)] {
 			for name, keys := range n.Stored() {
 				for _, key := range keys {
 					p.Keys, p.Names, p.ActionIds = append(p.Keys, key), append(p.Names, name), append(p.ActionIds, uuid.UUID(call.Action))
@@ -46,14 +54,23 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, calls []Call)
 	return dbsqlc.New().KnownAddressesPut(ctx, tx, p)
 }
 
-// Marks returns the marks of the names in each of some calls, in one query.
+// Marks returns the marks of the names in each of some calls, in one query. Of more
+// names than it looks at, each call has an equal share.
 func Marks(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sources []catalog.Source, calls [][]lookalike.Name) ([][]lookalike.Mark, error) {
 	p := &dbsqlc.KnownAddressesMatchParams{TenantID: tenant}
-	for n := range slices.Values(slices.Concat(calls...)) {
-		if len(p.Keys) > maxKeys {
+	marks := make([][]lookalike.Mark, len(calls))
+	calls = shares(calls)
+	seen := make(map[string]bool)
+	for n := range inTurn(calls) {
+		if len(seen) > maxKeys {
 			break
 		}
-		p.Keys = append(p.Keys, n.Keys()...)
+		for _, key := range n.Keys() {
+			if !seen[key] {
+				seen[key] = true
+				p.Keys = append(p.Keys, key)
+			}
+		}
 		email, domain := n.Plain()
 		for _, c := range []contact.Contact{{Kind: contact.Email, Value: email}, {Kind: contact.Domain, Value: domain}} {
 			if c.Value != "" {
@@ -61,12 +78,9 @@ func Marks(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sources []c
 			}
 		}
 	}
-	marks := make([][]lookalike.Mark, len(calls))
 	if len(p.Keys) == 0 {
 		return marks, nil
 	}
-	slices.Sort(p.Keys)
-	p.Keys = slices.Compact(p.Keys)
 	rows, err := dbsqlc.New().KnownAddressesMatch(ctx, tx, p)
 	if err != nil {
 		return nil, err
@@ -93,6 +107,45 @@ func Marks(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sources []c
 		}
 	}
 	return marks, nil
+}
+
+// shares returns the names of each call, and where there are more than maxNames, as many
+// of the first of each call as have room.
+func shares(calls [][]lookalike.Name) [][]lookalike.Name {
+	share, left := 0, maxNames
+	for {
+		more := 0
+		for _, names := range calls {
+			if len(names) > share {
+				more++
+			}
+		}
+		if more == 0 || more > left {
+			break
+		}
+		share, left = share+1, left-more
+	}
+	cut := make([][]lookalike.Name, len(calls))
+	for i, names := range calls {
+		cut[i] = names[:min(len(names), share)]
+	}
+	return cut
+}
+
+// inTurn yields the first name of each call, then the second of each, and so on.
+func inTurn(calls [][]lookalike.Name) iter.Seq[lookalike.Name] {
+	return func(yield func(lookalike.Name) bool) {
+		for i, found := 0, true; found; i++ {
+			found = false
+			for _, names := range calls {
+				if i < len(names) {
+					if found = true; !yield(names[i]) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // blockedKey begins the keys of entries of the do-not-contact list.

@@ -1,11 +1,12 @@
 // One field to change, without fields inside.
-import { type SyntheticEvent, useRef, useState } from 'react'
+import { type SyntheticEvent, use, useRef, useState } from 'react'
 import { type Json, same, stringify } from '../lib/json'
 import { get } from '../lib/pointer'
 import { shown } from '../lib/text'
 import { useReadable } from './beside'
 import { add, put, take, type } from './draft'
 import { Complaints, type Editing, nameOf, useTyped } from './editing'
+import { Marks, MarksAt, marksAt } from './marks'
 import type { Field } from './plan'
 import { HiddenMark } from './text'
 
@@ -25,7 +26,8 @@ export function Editor({ field: planned, id, editing }: Props) {
   const bad = wrong !== undefined || complaints.some((c) => c.pointer === field.pointer)
   const typing = field.value !== undefined && field.kind !== 'const' && field.kind !== 'null'
   const name = <bdi>{shown(nameOf(field) || 'arguments')}</bdi>
-  const notes = [field.description && `${id}-d`, field.hints.length && `${id}-h`, bad && `${id}-c`]
+  const marked = marksAt(use(Marks), field.pointer).length > 0
+  const notes = [marked && `${id}-m`, field.description && `${id}-d`, field.hints.length && `${id}-h`, bad && `${id}-c`]
     .filter(Boolean)
     .join(' ')
   return (
@@ -51,6 +53,11 @@ export function Editor({ field: planned, id, editing }: Props) {
         <Absent field={field} editing={editing} />
       ) : (
         <Control field={field} id={id} editing={editing} notes={notes} bad={bad} />
+      )}
+      {marked && (
+        <p id={`${id}-m`}>
+          <MarksAt of={field.pointer} />
+        </p>
       )}
       {wrong && (
         <p className="complaint" id={`${id}-c`}>

@@ -6,6 +6,7 @@ import { shown } from '../lib/text'
 import { add, type Draft, put, take } from './draft'
 import { Editor } from './Editor'
 import { type Complaint, Complaints, type Editing, nameOf } from './editing'
+import { MarksAt } from './marks'
 import { type Chosen, type Field, plan } from './plan'
 import { VariantChoice } from './VariantChoice'
 
@@ -71,7 +72,7 @@ function Fields({ field, id, editing }: { field: Field; id: string; editing: Edi
   return (
     <fieldset data-pointer={field.pointer}>
       <legend>
-        <bdi>{shown(nameOf(field))}</bdi>
+        <bdi>{shown(nameOf(field))}</bdi> <MarksAt of={field.pointer} inside={false} />
       </legend>
       {field.description && <p className="faint">{shown(field.description)}</p>}
       {fields.length ? fields : <p className="blank">{field.kind === 'list' ? 'empty list' : 'empty object'}</p>}

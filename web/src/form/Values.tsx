@@ -5,6 +5,7 @@ import { shown } from '../lib/text'
 import { useReadable } from './beside'
 import { titleOf } from './editing'
 import { Line, Table } from './lists'
+import { MarksAt } from './marks'
 import { type Field, face, fieldsOf, leaves } from './plan'
 import { type Folds, Long } from './text'
 
@@ -33,6 +34,7 @@ export function Values({
       {!sent && (
         <div data-value="">
           {root.kind === 'object' ? <p className="muted">No arguments.</p> : <Value field={root} folds={folds} />}
+          <MarksAt of="" />
         </div>
       )}
       {root.children.length > 0 && <Members of={root} folds={folds} loosening={loosening} />}
@@ -69,6 +71,7 @@ function Members({ of, folds, loosening }: { of: Field } & Reading) {
                 </span>
               )}
               {!child.known && <span className="faint"> not in the schema</span>}
+              {child.children.length > 0 && <MarksAt of={child.pointer} inside={false} />}
               {loosening && <Loosen loosening={loosening} field={child} />}
             </dt>
             {child.children.length ? (
@@ -83,6 +86,7 @@ function Members({ of, folds, loosening }: { of: Field } & Reading) {
               <dd data-value={child.pointer}>
                 <Value field={child} folds={folds} />
                 <Beside field={child} of={of.value} />
+                <MarksAt of={child.pointer} />
                 {explains(child) && <p className="faint small">{shown(child.description!)}</p>}
               </dd>
             )}
@@ -134,7 +138,8 @@ function Value({ field, folds }: { field: Field; folds: Folds }) {
   if (field.kind === 'object') return <span className="blank">empty object</span>
   const opened = folds.opened.has(field.pointer)
   const open = () => folds.open(field.pointer)
-  if (field.kind === 'line') return <Line values={value as Json[]} opened={opened} open={open} />
+  if (field.kind === 'line')
+    return <Line pointer={field.pointer} values={value as Json[]} opened={opened} open={open} />
   if (field.kind === 'table') return <Table field={field} opened={opened} open={open} />
   if (typeof value === 'string' && field.kind !== 'json')
     return <Long text={value} pointer={field.pointer} folds={folds} />

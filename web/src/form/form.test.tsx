@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { parse } from '../lib/json'
 import { draftOf } from './draft'
 import { Form } from './Form'
+import { Marks } from './marks'
 import { Values } from './Values'
 
 const folds = { opened: new Set<string>(), open: () => undefined }
@@ -60,4 +61,60 @@ test('single lines are inputs, texts of several lines and JSON are areas, and a 
   expect(html).toContain('Variant of')
   expect(html).toMatch(/<option value="1" selected="">integer<\/option>/)
   expect(edited(schema, '{"subject":"a\\nb"}')).toContain('<textarea')
+})
+
+test('a look-alike is marked where it is: in a list, in a row that is folded, in a nested value, and as a name', () => {
+  const mark = (pointer: string, value: string) =>
+    [pointer, [{ pointer, value, kind: 'letters' as const, text: 'looks like <apple.com>' }]] as const
+  const rows = Array.from({ length: 1000 }, (_, i) => `{"email":"r${i}@example.org","n":{"x":1}}`)
+  const value = parse(
+    `{"to":["ana@example.org","bo@аpple.com"],"rows":[${rows.join(',')}],"any":{"a":{"b/c":["x"]}},
+      "long":"${'x'.repeat(2000)} bo@аpple.com","mаl@example.org":{"y":1},"bo@example.org":"fine"}`,
+  )
+  const html = renderToStaticMarkup(
+    <Marks
+      value={
+        new Map([
+          mark('/to/1', 'bo@аpple.com'),
+          mark('/rows/3/n/x', 'x@аpple.com'),
+          mark('/rows/900/email', 'r900@аpple.com'),
+          mark('/any/a/b~1c/0', '<b>x</b>'),
+          mark('/long', 'bo@аpple.com'),
+          mark('/mаl@example.org', 'mаl@example.org'),
+        ])
+      }
+    >
+      <Values
+        schema={parse(
+          '{"properties":{"to":{"type":"array"},"rows":{"type":"array"},"any":{"type":"object"},"long":{"type":"string"}}}',
+        )}
+        value={value}
+        folds={folds}
+      />
+    </Marks>,
+  )
+  expect(html.match(/<mark/g)).toHaveLength(2)
+  expect(html).toMatch(/<mark[^>]*>.{0,400}look-alike: .{0,40}bo@аpple\.com/)
+  const [, after] = html.split('Show 980 more rows')
+  expect(after).toMatch(/<code>\/900\/email <\/code>/)
+  expect(html.match(/looks like &lt;apple.com&gt;/g)).toHaveLength(6)
+  expect(html).not.toContain('<b>x')
+  for (const name of ['ana@example.org', 'fine', 'r5@example.org'])
+    expect(html).not.toMatch(new RegExp(`<mark[^>]*>.{0,400}${name}`))
+})
+
+test('the form marks the field and describes it', () => {
+  const html = renderToStaticMarkup(
+    <Marks value={new Map([['/to', [{ pointer: '/to', value: 'a@xn--pple-43d.com', kind: 'letters', text: 'why' }]]])}>
+      <Form
+        schema={parse('{"properties":{"to":{"type":"string"},"cc":{"type":"string"}}}')}
+        draft={draftOf(parse('{"to":"a@xn--pple-43d.com","cc":"a@apple.com"}'))}
+        onDraft={() => undefined}
+        complaints={[]}
+      />
+    </Marks>,
+  )
+  const [id] = /[^"]*-m(?=")/.exec(html)!
+  expect(html).toContain(`aria-describedby="${id}"`)
+  expect(html.match(/why/g)).toHaveLength(1)
 })

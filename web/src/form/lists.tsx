@@ -1,7 +1,10 @@
 // Lists to read: values in a line, objects as a table.
-import { memo } from 'react'
+import { memo, use } from 'react'
 import type { Json, JsonObject } from '../lib/json'
+import { below, join } from '../lib/pointer'
 import { hides, shown } from '../lib/text'
+import { Icon } from '../ui'
+import { Marks } from './marks'
 import type { Field } from './plan'
 import { cellText, firstRows, firstValues } from './table'
 import { foldsList, HiddenMark } from './text'
@@ -12,14 +15,14 @@ interface Folding {
 }
 
 // Line shows a list of scalars, each in a box of its own, so that a comma in a value divides nothing.
-export function Line({ values, opened, open }: { values: Json[] } & Folding) {
+export function Line({ pointer, values, opened, open }: { pointer: string; values: Json[] } & Folding) {
   const some = opened ? values : values.slice(0, firstValues)
   return (
     <>
       <ul className="line">
         {some.map((value, i) => (
           <li key={i}>
-            <Cell value={value} />
+            <Cell value={value} pointer={join(pointer, i)} />
           </li>
         ))}
       </ul>
@@ -42,7 +45,7 @@ export function Table({ field, opened, open }: { field: Field } & Folding) {
   return (
     <>
       <section className="cells" tabIndex={0} aria-label={`${shown(field.name)}, ${rows.length} rows`}>
-        <Rows rows={rows} columns={columns} most={folded ? firstRows : rows.length} />
+        <Rows pointer={field.pointer} rows={rows} columns={columns} most={folded ? firstRows : rows.length} />
       </section>
       {folded && (
         <button type="button" className="link" onClick={open}>
@@ -54,7 +57,17 @@ export function Table({ field, opened, open }: { field: Field } & Folding) {
 }
 
 // Rows is drawn again where it changed alone: it may have a thousand.
-const Rows = memo(function Rows({ rows, columns, most }: { rows: JsonObject[]; columns: string[]; most: number }) {
+const Rows = memo(function Rows({
+  pointer,
+  rows,
+  columns,
+  most,
+}: {
+  pointer: string
+  rows: JsonObject[]
+  columns: string[]
+  most: number
+}) {
   return (
     <table>
       <thead>
@@ -73,7 +86,7 @@ const Rows = memo(function Rows({ rows, columns, most }: { rows: JsonObject[]; c
             <th scope="row">{i + 1}</th>
             {columns.map((name) => (
               <td key={name}>
-                <Cell value={Object.hasOwn(row, name) ? row[name] : undefined} />
+                <Cell value={Object.hasOwn(row, name) ? row[name] : undefined} pointer={join(join(pointer, i), name)} />
               </td>
             ))}
           </tr>
@@ -83,7 +96,19 @@ const Rows = memo(function Rows({ rows, columns, most }: { rows: JsonObject[]; c
   )
 })
 
-function Cell({ value }: { value: Json | undefined }) {
+function Cell({ value, pointer }: { value: Json | undefined; pointer: string }) {
+  const marks = use(Marks)
+  if (![...marks.keys()].some((one) => below(one, pointer))) return <Plain value={value} />
+  return (
+    <mark className="tone-drift">
+      <Icon name="triangle" />
+      <span className="unseen">look-alike: </span>
+      <Plain value={value} />
+    </mark>
+  )
+}
+
+function Plain({ value }: { value: Json | undefined }) {
   if (value === undefined) return <span className="blank">not sent</span>
   if (value === null) return <span className="blank">null</span>
   if (value === '') return <span className="blank">empty text</span>

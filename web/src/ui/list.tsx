@@ -134,18 +134,24 @@ export function List<T>(props: ListProps<T>) {
     : items.map((_, index) => ({ index, top: undefined }))
   const drawn = shown.length > 0
 
+  // revealed is what was brought into view last: a list that grows stays where it was scrolled to.
+  const revealed = useRef('')
   // The selected row comes into view by the list's own scrolling: the page never moves.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the virtualizer is one object for as long as the list is
   useLayoutEffect(() => {
     if (at < 0) return
     const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
     // Where the list knows its rows' heights, the browser need not lay the page out to tell whether one is in view.
-    if (!virtual) shownRow?.scrollIntoView({ block: 'nearest' })
-    else if (drawn) {
+    const place = `${selected} ${at} ${layout}`
+    if (revealed.current === place || !drawn) {
+      // It was in view, or nothing is.
+    } else if (!virtual) shownRow?.scrollIntoView({ block: 'nearest' })
+    else {
       let above = 0
       for (const [index, of] of heads) if (index <= at) above += of.length
       reveal(virtualizer, at * rowHeight + above * headHeight, rowHeight)
     }
+    if (drawn) revealed.current = place
     const focused = document.activeElement
     if (
       shownRow &&

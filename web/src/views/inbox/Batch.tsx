@@ -1,5 +1,6 @@
 // Decisions about many at once: what differs between them, and what became of each.
 import { useEffect, useMemo, useRef, useState } from 'react'
+import { Marks, MarksAt, useMarks } from '../../form/marks'
 import { fieldsOf } from '../../form/plan'
 import { foldedIn, Long } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
@@ -30,7 +31,7 @@ const outcomes = {
   denied: { words: 'denied by you', state: 'denied' },
 } as const
 
-export function Batch({ verb, items: listed, onClose }: Props) {
+export default function Batch({ verb, items: listed, onClose }: Props) {
   const { items: all, reading } = useWhole(listed, verb === 'approve')
   // out are the rows that a person left out: they stay marked.
   const [out, setOut] = useState<ReadonlySet<string>>(new Set())
@@ -237,6 +238,7 @@ function Overview({
   const barred = items.filter((item) => whyNotOf(item) !== undefined)
   const grave = items.filter((item) => item.risk === 'high' || !item.reversible)
   const folds = { opened, open }
+  const marks = useMarks(items[0]?.lookalikes)
   return (
     <>
       <p>
@@ -301,9 +303,10 @@ function Overview({
                   <td>{shown(item.tool)}</td>
                   {row === undefined
                     ? pointers.length > 0 && <td colSpan={pointers.length}>left out: {shown(item.headline)}</td>
-                    : cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => (
+                    : cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, pointer, text }) => (
                         <td key={name} data-value={name}>
                           <Long text={text} pointer={name} folds={folds} most={most} />
+                          <Marked of={item.lookalikes} at={pointer} />
                         </td>
                       ))}
                 </tr>
@@ -314,9 +317,19 @@ function Overview({
       </div>
       <section aria-label="The first in full">
         <h3>The first in full{items.length > 1 && ', from which the others differ as above'}</h3>
-        <Values schema={undefined} value={first} folds={folds} />
+        <Marks value={marks}>
+          <Values schema={undefined} value={first} folds={folds} />
+        </Marks>
       </section>
     </>
+  )
+}
+
+function Marked({ of, at }: { of: Item['lookalikes']; at: string }) {
+  return (
+    <Marks value={useMarks(of)}>
+      <MarksAt of={at} />
+    </Marks>
   )
 }
 

@@ -5,15 +5,16 @@ import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } 
 import { Link } from 'wouter'
 import { ComplaintSummary } from '../../form/editing'
 import { useForm } from '../../form/load'
+import { Marks, useMarks } from '../../form/marks'
 import { fieldsOf } from '../../form/plan'
 import { Changes, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
 import { get, type Problem, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
-import { type Json, stringify } from '../../lib/json'
+import { type Json, same, stringify } from '../../lib/json'
 import { afterPaint, usePainted } from '../../lib/painted'
-import { diff } from '../../lib/pointer'
+import { get as at, diff } from '../../lib/pointer'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
@@ -113,6 +114,13 @@ function Loaded({
   const sends = draft?.args ?? args
   const values = useMemo(() => (how === 'json' ? [''] : valuesOf(schema, sends)), [how, schema, sends])
   const unseen = useUnseen(region, values)
+  // A value that this person changes is another one than the server marked.
+  const marks = useMarks(
+    useMemo(
+      () => action.lookalikes?.filter(({ pointer }) => sends === args || same(at(args, pointer), at(sends, pointer))),
+      [action.lookalikes, args, sends],
+    ),
+  )
   const unread = useMemo(
     () => (how === 'json' ? [] : foldedIn(fieldsOf(schema, sends)).filter((pointer) => !opened.has(pointer))),
     [how, schema, sends, opened],
@@ -151,7 +159,9 @@ function Loaded({
             <ForecastNote id={id} />
           </div>
         )}
-        <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
+        <Marks value={marks}>
+          <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
+        </Marks>
         <Edits {...looking} />
         <Facts {...looking} />
       </div>

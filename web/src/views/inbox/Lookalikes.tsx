@@ -1,11 +1,29 @@
 // Addresses and hosts in the arguments that may be taken for others.
+import type { Mark } from '../../form/marks'
 import type { Schemas } from '../../lib/client'
 import { Shown } from '../../ui'
+
+// most is how many of the marks show before somebody opens the others.
+const most = 3
 
 export function Lookalikes({ of }: { of: Schemas['Action']['lookalikes'] }) {
   if (!of?.length) return null
   return (
-    <ul className="banner tone-drift lookalikes" aria-label="Look-alike addresses">
+    <div className="banner tone-drift">
+      <Lines of={of.slice(0, most)} />
+      {of.length > most && (
+        <details>
+          <summary>{of.length - most} more look-alikes</summary>
+          <Lines of={of.slice(most)} />
+        </details>
+      )}
+    </div>
+  )
+}
+
+function Lines({ of }: { of: readonly Mark[] }) {
+  return (
+    <ul className="lookalikes" aria-label="Look-alike addresses">
       {of.map((one, i) => (
         <li key={i}>
           <code className="pointer">

@@ -1,5 +1,5 @@
 // The inbox: what waits for a person, as a list and one thing of it in full.
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useDeferredValue, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import type { Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
@@ -13,7 +13,6 @@ import { SavedViews } from '../../ui/saved'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { AcknowledgeMarked } from './Acknowledge'
-import { Batch } from './Batch'
 import { Detail } from './Detail'
 import { forecastQuery } from './decide'
 import { Facets, Filter, Misread } from './Filter'
@@ -40,6 +39,10 @@ import { Row } from './Row'
 import { undoLast } from './sending'
 import './inbox.css'
 
+// The sheet for many comes as soon as something is marked.
+const loadBatch = () => import('./Batch')
+const Batch = lazy(loadBatch)
+
 export default function Inbox({ id }: { id?: string }) {
   const search = useSearch()
   const [, go] = useLocation()
@@ -56,9 +59,12 @@ export default function Inbox({ id }: { id?: string }) {
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
   const by = groupingOf(filters.order?.[0])
   const groups = useGroups(by, rows, inbox)
-  const open = (to: string | undefined) => {
+  const open = (to: string | undefined, opening = false) => {
     groups?.unfold(rows.find((one) => keyOf(one) === to))
-    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
+    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, {
+      replace: to !== undefined && (id !== undefined || opening),
+      state: to === undefined ? closed : undefined,
+    })
   }
   const change = (next: Filters) => {
     setMarked(new Set())
@@ -74,6 +80,10 @@ export default function Inbox({ id }: { id?: string }) {
     follows.current = holdsBar()
     if (next) open(keyOf(next))
   }
+  useFirst(id, about, wrong.length === 0 && inbox.items !== undefined, () => {
+    const first = (groups?.open ?? rows).find(waits)
+    if (first) open(keyOf(first), true)
+  })
   useHand()
   // The focus follows to the action that is opened.
   useEffect(() => {
@@ -197,23 +207,44 @@ export default function Inbox({ id }: { id?: string }) {
             />
           </>
         ) : (
-          <Empty title="Nothing is open">
-            <p className="muted">Press J, or choose something from the list.</p>
-          </Empty>
+          inbox.items && (
+            <Empty title="Nothing is open">
+              <p className="muted">Press J, or choose something from the list.</p>
+            </Empty>
+          )
         )}
       </section>
       {batch && (
-        <Batch
-          verb={batch.verb}
-          items={batch.items}
-          onClose={(left) => {
-            setBatch(undefined)
-            setMarked(new Set(left.map(keyOf)))
-          }}
-        />
+        <Suspense>
+          <Batch
+            verb={batch.verb}
+            items={batch.items}
+            onClose={(left) => {
+              setBatch(undefined)
+              setMarked(new Set(left.map(keyOf)))
+            }}
+          />
+        </Suspense>
       )}
     </div>
   )
+}
+
+// closed is the state of an address where a person closed what was open.
+const closed = 'closed'
+
+// useFirst calls open once a list that is opened without an item was loaded, where there is room beside it. What waits
+// later opens nothing.
+function useFirst(id: string | undefined, about: string, loaded: boolean, open: () => void) {
+  const looked = useRef<string>(undefined)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: open is made of what the list has when it is loaded
+  useLayoutEffect(() => {
+    if (id !== undefined) looked.current = undefined
+    else if (loaded && looked.current !== about) {
+      looked.current = about
+      if (history.state !== closed && !matchMedia('(max-width: 900px)').matches) open()
+    }
+  }, [id, about, loaded])
 }
 
 // SkipToBar leads the keyboard past the list and the values to the controls of a decision.
@@ -386,6 +417,7 @@ function Marked({
 }) {
   const differ = useMemo(() => differences(items), [items])
   const ref = useRef<HTMLDivElement>(null)
+  useEffect(() => void loadBatch(), [])
   const whyNot = items.length ? undefined : 'None of the marked items can be decided together.'
   useCommands([
     !resting && { id: 'approve', whyNot, run: () => onBatch('approve') },
