@@ -440,7 +440,8 @@ test('the forecast counts the people who must agree', async ({ operator: page, r
 
 test('a look-alike is marked at its argument, in the form and in a batch', async ({ operator: page, recorder }) => {
   const call = (n: number) =>
-    `{"title":"Pay ${n}","note":"bo@\u0430pple.com","rows":[],"who":{"kind":"person","name":"a@paypa1.com"},"reply_to":"ana@apple.com"}`
+    `{"title":"Pay ${n}","note":"bo@\u0430pple.com","rows":[],"reply_to":"ana@apple.com",` +
+    '"who":{"kind":"person","name":"a@paypa1.com"}}'
   const id = await recorder.propose('wide', call(1))
   await recorder.propose('wide', call(2).replace('a@paypa1.com', 'a@paypal.com'))
   await page.goto(`${url()}/inbox/${id}?tool=${encodeURIComponent(recorder.tool('wide'))}`)

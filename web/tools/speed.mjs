@@ -74,7 +74,6 @@ async function largest(browser, storageState) {
 async function type(page) {
   await page.goto(`${base}/inbox?order=newest`)
   await quiet(page)
-  await page.keyboard.press('j')
   await page.locator('.inbox-detail .bar').waitFor()
   await quiet(page)
   await page.keyboard.press('e')
@@ -164,7 +163,6 @@ async function throttled(page, measure) {
 }
 
 async function decide(page) {
-  await page.keyboard.press('j')
   return throttled(page, async () => {
     const took = []
     for (let i = 0; i < decisions + 5; i++) {

@@ -94,6 +94,10 @@ func Lookalikes(by identity.Principal, marks []lookalike.Mark) []wire.Lookalike 
 	return shown
 }
 
+// Warning returns the first look-alikes of well-known names in arguments, in a line:
+// anybody who reads the arguments may read it.
+func Warning(args json.RawMessage) string { return lookalike.Warning(args, 3) }
+
 // MarkLookalikes sets the look-alikes of actions, from the arguments that they show, in
 // one query.
 func MarkLookalikes(ctx context.Context, tx pgx.Tx, by identity.Principal, snap *settings.Settings, rows []wire.Action) error {

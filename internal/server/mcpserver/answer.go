@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/lookalike"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/headline"
@@ -145,9 +144,6 @@ func (ts *tokenServer) report(v outbox.View) report {
 	return r
 }
 
-// mostMarks bounds the look-alikes in a headline.
-const mostMarks = 3
-
 // headline returns one line about the arguments of an action, by the cached catalog, and
 // the names that may be taken for well-known ones: an agent learns no name of the tenant.
 func (ts *tokenServer) headline(v outbox.View) string {
@@ -156,7 +152,7 @@ func (ts *tokenServer) headline(v outbox.View) string {
 	if snap := ts.Catalog.Known(ts.by.Tenant); snap != nil {
 		line = snap.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args)
 	}
-	return line + lookalike.Warning(args, mostMarks)
+	return line + access.Warning(args)
 }
 
 // statusOf returns the phase of an action, for agents: "pending" as long as the

@@ -86,7 +86,8 @@ test('a look-alike is marked where it is: in a list, in a row that is folded, in
     >
       <Values
         schema={parse(
-          '{"properties":{"to":{"type":"array"},"rows":{"type":"array"},"any":{"type":"object"},"long":{"type":"string"}}}',
+          '{"properties":{"to":{"type":"array"},"rows":{"type":"array"},' +
+            '"any":{"type":"object"},"long":{"type":"string"}}}',
         )}
         value={value}
         folds={folds}
