@@ -22,7 +22,7 @@ import { Acknowledge } from './Acknowledge'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
 import { useHeld } from './hand'
-import { type Action, actionQuery, type Item } from './items'
+import { type Action, actionQuery, decided, type Item } from './items'
 import { Lookalikes } from './Lookalikes'
 import type { Looking } from './looking'
 import { rebased, remember, useMemory } from './memory'
@@ -47,7 +47,16 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
     ...actionQuery(id),
     enabled: painted || queries.getQueryData(['action', id]) === undefined,
   })
-  if (query.data)
+  // What was not read ahead comes as a whole, so that nothing moves under the eyes.
+  const [cold] = useState(query.data === undefined)
+  const of = query.data?.envelope.tool
+  const tool = useTool(item?.tool ?? (of && `${of.source}:${of.name}`))
+  const forecast = useQuery<Schemas['Forecast'], Problem>({
+    ...forecastQuery(id),
+    enabled: cold && (item ? decided(item.kind) : query.data?.phase === 'pending'),
+  })
+  const comes = [tool, forecast].some((one) => one.isLoading && one.failureCount === 0)
+  if (query.data && !(cold && comes))
     return (
       <Loaded
         id={id}
@@ -71,10 +80,11 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   )
 }
 
-function useTool(name: string) {
+function useTool(name: string | undefined) {
   return useQuery<Schemas['Tool'], Problem>({
     queryKey: ['config', 'tool', name],
-    queryFn: ({ signal }) => get<Schemas['Tool']>(`/api/v1/tools/${encodeURIComponent(name)}`, {}, signal),
+    enabled: name !== undefined,
+    queryFn: ({ signal }) => get<Schemas['Tool']>(`/api/v1/tools/${encodeURIComponent(name!)}`, {}, signal),
     staleTime: 60_000,
   })
 }
