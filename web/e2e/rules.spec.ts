@@ -1,4 +1,5 @@
 // Rules, reviews and grants of policy, as an administrator and a viewer see them.
+import { readFileSync } from 'node:fs'
 import type { Page } from '@playwright/test'
 import { sideways, violations } from './browser'
 import { api, expect, login, propose, tabTo, test, url } from './fixture'
@@ -98,9 +99,18 @@ test('a rule with a mistake is mended, simulated and saved; two administrators m
 test('a rule is switched off by keyboard alone', async ({ page }) => {
   test.setTimeout(240_000)
   const id = fresh('keys')
-  await api('admin', 'PUT', rule(id), { tool, expression: 'args.title == "never"', mode: 'deny', reason: 'Never' })
+  await api('admin', 'PUT', rule(id), { tool, expression: 'args.title == "never"', mode: 'deny', reason: '=1+1' })
   await login(page, 'admin', '/policy/rules')
   await quiet(page)
+  // The list is exported, and no spreadsheet runs it.
+  await tabTo(page, page.getByRole('button', { name: 'Export…' }))
+  await page.keyboard.press('Enter')
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('dialog').getByRole('button', { name: 'Export', exact: true }).press('Enter'),
+  ])
+  expect(readFileSync(await file.path(), 'utf8')).toContain("'=1+1")
+  await page.keyboard.press('Escape')
   await tabTo(page, page.getByRole('link', { name: id }))
   await page.keyboard.press('Enter')
   await expect(sheet(page)).toBeVisible()

@@ -128,12 +128,10 @@ export function Simulation({ of }: { of: Trial }) {
   if (state === 'idle') return null
   return (
     <section className="stack simulation" aria-label="Simulation">
+      <p role="status">{sentence(of)}</p>
       <div className="row">
-        <p className="grow" role="status">
-          {sentence(of)}
-        </p>
-        <label>
-          Over the last{' '}
+        <label className="row">
+          Over the last
           <select value={of.days} onChange={(event) => of.setDays(Number(event.target.value))}>
             {Object.entries(lengths).map(([days, text]) => (
               <option key={days} value={days}>
@@ -166,7 +164,7 @@ export function Simulation({ of }: { of: Trial }) {
           rows={totals.flows}
           keyOf={(one) => Object.values({ ...one, count: 0 }).join(' ')}
           columns={[
-            { name: 'Then', cell: ({ then }) => <Mode mode={then} inherited /> },
+            { name: 'Then', cell: ({ then }) => <Decided mode={then} inherited /> },
             { name: 'Now', cell: (one) => <Decided mode={one.now} approvals={one.now_approvals} inherited /> },
             {
               name: 'Changed',
@@ -213,10 +211,10 @@ export function Simulation({ of }: { of: Trial }) {
 // Decided shows a mode, with the number of people who must agree where it is more than one.
 function Decided({ mode, approvals, inherited }: { mode: string; approvals?: number; inherited?: boolean }) {
   return (
-    <>
+    <span className="row">
       <Mode mode={mode} inherited={inherited ?? false} />
       {approvals && ` ${approvals} people`}
-    </>
+    </span>
   )
 }
 

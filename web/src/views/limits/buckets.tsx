@@ -12,6 +12,7 @@ import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { clock, useNow } from '../../lib/time'
 import { Button, Command, Field, Loading, ProblemNote, State as StateChip, Time, toast } from '../../ui'
+import { Export } from '../../ui/export'
 import {
   calendarText,
   type Draft,
@@ -47,6 +48,7 @@ export function Buckets() {
         <p className="muted grow">
           {all && `${all.filter((one) => !one.retired_at).length} in use. Every action is in one bucket.`}
         </p>
+        <Export name="buckets" to="/api/v1/buckets" />
         <Button whyNot={may('putBucket')} onClick={() => go(`${to}?new=1`)}>
           New bucket…
         </Button>

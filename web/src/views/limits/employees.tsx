@@ -9,6 +9,7 @@ import { useMay } from '../../lib/me'
 import { all } from '../../lib/pages'
 import { shown } from '../../lib/text'
 import { Button, Command, Empty, Field, Loading, ProblemNote, Table, toast } from '../../ui'
+import { Export } from '../../ui/export'
 import { usePages } from './pages'
 import { Wrong } from './wrong'
 
@@ -60,6 +61,7 @@ export function Employees() {
           A risk above the trust needs a person; a tool whose scopes are missing is denied. The entry default is for all
           without their own.
         </p>
+        <Export name="employees" to="/api/v1/employees" />
         <Button whyNot={may('putEmployee')} onClick={() => go(`${to}?new=1`)}>
           New entry…
         </Button>

@@ -9,6 +9,7 @@ import { useParams } from '../../lib/params'
 import { configChanged } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Command, Empty, Field, Loading, ProblemNote, Sending, Sheet, Table, Time, toast } from '../../ui'
+import { Export } from '../../ui/export'
 import { Preview } from '../inbox/AlwaysSheet'
 import { type GrantDraft, grantProblem, inputOf, stateOf } from './grant'
 import { Text } from './input'
@@ -61,6 +62,7 @@ function List() {
           <input type="checkbox" checked={ended} onChange={() => change({ ended: ended ? undefined : 'true' })} />
           Ended ones too
         </label>
+        <Export name="grants" to={to} query={{ ended: ended ? 'true' : undefined }} />
         <Button whyNot={may('makeGrant')} onClick={() => change({ grant: '' })}>
           New grant
         </Button>
@@ -77,7 +79,7 @@ function List() {
           </p>
         </Empty>
       )}
-      {grants.data && grants.data.length > 0 && (
+      {rows.length > 0 && (
         <Table
           caption="Grants"
           rows={rows}

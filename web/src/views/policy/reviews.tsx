@@ -11,6 +11,7 @@ import { all as readAll } from '../../lib/pages'
 import { useParams } from '../../lib/params'
 import { shown } from '../../lib/text'
 import { Button, Empty, Field, Loading, ProblemNote, Table, Time, toast } from '../../ui'
+import { Export } from '../../ui/export'
 import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { spanProblem, toolProblem } from './expression'
 import { Text } from './input'
@@ -67,6 +68,7 @@ export function Reviews() {
           How many people must agree to actions that wait, and for how long they wait. Without a rule, one person
           decides.
         </p>
+        <Export name="reviews" to={to} />
         <Button whyNot={may('putReview')} onClick={() => change({ review: '' })}>
           New review
         </Button>
@@ -79,36 +81,38 @@ export function Reviews() {
           </p>
         </Empty>
       ) : (
-        <Table
-          caption="Reviews"
-          rows={rows}
-          keyOf={keyOf}
-          columns={[
-            {
-              name: 'Tools',
-              cell: (one) => <Link href={at({ review: keyOf(one) })}>{shown(one.tool)}</Link>,
-            },
-            { name: 'Risk', cell: ({ risk }) => risks[risk] ?? shown(risk) },
-            { name: 'People', cell: ({ approvals }) => approvals, number: true },
-            { name: 'Waits', cell: ({ wait }) => wait ?? '–' },
-            { name: 'Warning before the end', cell: ({ warn }) => warn ?? '–', hideNarrow: true },
-            { name: 'Escalated after', cell: ({ escalate }) => escalate ?? '–', hideNarrow: true },
-            {
-              name: 'Editors',
-              cell: ({ edits }) => (edits ? 'another person approves' : '–'),
-              hideNarrow: true,
-            },
-            {
-              name: 'Changed',
-              cell: (one) => (
-                <>
-                  <bdi>{shown(personOf(one.updated_by))}</bdi>, <Time at={one.updated_at} />
-                </>
-              ),
-              hideNarrow: true,
-            },
-          ]}
-        />
+        rows.length > 0 && (
+          <Table
+            caption="Reviews"
+            rows={rows}
+            keyOf={keyOf}
+            columns={[
+              {
+                name: 'Tools',
+                cell: (one) => <Link href={at({ review: keyOf(one) })}>{shown(one.tool)}</Link>,
+              },
+              { name: 'Risk', cell: ({ risk }) => risks[risk] ?? shown(risk) },
+              { name: 'People', cell: ({ approvals }) => approvals, number: true },
+              { name: 'Waits', cell: ({ wait }) => wait ?? '–' },
+              { name: 'Warning before the end', cell: ({ warn }) => warn ?? '–', hideNarrow: true },
+              { name: 'Escalated after', cell: ({ escalate }) => escalate ?? '–', hideNarrow: true },
+              {
+                name: 'Editors',
+                cell: ({ edits }) => (edits ? 'another person approves' : '–'),
+                hideNarrow: true,
+              },
+              {
+                name: 'Changed',
+                cell: (one) => (
+                  <>
+                    <bdi>{shown(personOf(one.updated_by))}</bdi>, <Time at={one.updated_at} />
+                  </>
+                ),
+                hideNarrow: true,
+              },
+            ]}
+          />
+        )
       )}
       {(open === '' || found) && (
         <Editor key={open} review={found} all={reviews.data} onClose={() => change({ review: undefined })} />
@@ -225,7 +229,7 @@ function Editor({ review, all, onClose }: { review: Review | undefined; all: rea
         />
         Who edits the arguments does not approve them
       </label>
-      <p className="muted">Simulated is how many people must agree, over past actions that wait. Times are not.</p>
+      <p className="muted">Tried on the past is how many people must agree to actions that wait; times are not.</p>
       <Simulation of={trial} />
     </Setting>
   )

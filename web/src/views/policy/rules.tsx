@@ -10,6 +10,7 @@ import { all as readAll } from '../../lib/pages'
 import { useParams } from '../../lib/params'
 import { shown } from '../../lib/text'
 import { Button, Chip, Empty, Field, Loading, Mode, ProblemNote, Table, Time, toast } from '../../ui'
+import { Export } from '../../ui/export'
 import { Removed, type Sections, Simulation, useSimulation } from '../../ui/simulation'
 import { idProblem, toolProblem } from './expression'
 import { Checked, Expression, useCheck } from './expression-field'
@@ -73,6 +74,7 @@ export function Rules() {
           A rule is an expression about a call. If it is true, or fails, the rule asks a person or denies. It never
           allows.
         </p>
+        <Export name="rules" to={to} />
         <Button whyNot={may('putRule')} onClick={() => change({ rule: '' })}>
           New rule
         </Button>
@@ -86,52 +88,54 @@ export function Rules() {
           </p>
         </Empty>
       ) : (
-        <Table
-          caption="Rules"
-          rows={rows}
-          keyOf={(rule) => rule.rule_id}
-          columns={[
-            {
-              name: 'Rule',
-              cell: (rule) => (
-                <span className="row">
-                  <Link href={at({ rule: rule.rule_id })}>{shown(rule.rule_id)}</Link>
-                  {!rule.enabled && (
-                    <Chip tone="calm" icon="pause">
-                      off
-                    </Chip>
-                  )}
-                </span>
-              ),
-            },
-            { name: 'Tools', cell: (rule) => <bdi>{shown(rule.tool)}</bdi> },
-            {
-              name: 'When true',
-              cell: (rule) => <Mode mode={rule.mode} inherited={!rule.enabled} />,
-            },
-            {
-              name: 'Expression',
-              cell: (rule) => (
-                <code className="cut-code" title={shown(rule.expression)}>
-                  {shown(rule.expression)}
-                </code>
-              ),
-              hideNarrow: true,
-            },
-            { name: 'Reason', cell: (rule) => shown(rule.reason ?? ''), hideNarrow: true },
-            { name: usage.name, cell: (rule) => usage.cell(rule.rule_id), hideNarrow: true },
-            { name: 'Version', cell: (rule) => rule.version ?? '–', number: true, hideNarrow: true },
-            {
-              name: 'Changed',
-              cell: (rule) => (
-                <>
-                  <bdi>{shown(personOf(rule.updated_by))}</bdi>, <Time at={rule.updated_at} />
-                </>
-              ),
-              hideNarrow: true,
-            },
-          ]}
-        />
+        rows.length > 0 && (
+          <Table
+            caption="Rules"
+            rows={rows}
+            keyOf={(rule) => rule.rule_id}
+            columns={[
+              {
+                name: 'Rule',
+                cell: (rule) => (
+                  <span className="row">
+                    <Link href={at({ rule: rule.rule_id })}>{shown(rule.rule_id)}</Link>
+                    {!rule.enabled && (
+                      <Chip tone="calm" icon="pause">
+                        off
+                      </Chip>
+                    )}
+                  </span>
+                ),
+              },
+              { name: 'Tools', cell: (rule) => <bdi>{shown(rule.tool)}</bdi> },
+              {
+                name: 'When true',
+                cell: (rule) => <Mode mode={rule.mode} inherited={!rule.enabled} />,
+              },
+              {
+                name: 'Expression',
+                cell: (rule) => (
+                  <code className="cut-code" title={shown(rule.expression)}>
+                    {shown(rule.expression)}
+                  </code>
+                ),
+                hideNarrow: true,
+              },
+              { name: 'Reason', cell: (rule) => shown(rule.reason ?? ''), hideNarrow: true },
+              { name: usage.name, cell: (rule) => usage.cell(rule.rule_id), hideNarrow: true },
+              { name: 'Version', cell: (rule) => rule.version ?? '–', number: true, hideNarrow: true },
+              {
+                name: 'Changed',
+                cell: (rule) => (
+                  <>
+                    <bdi>{shown(personOf(rule.updated_by))}</bdi>, <Time at={rule.updated_at} />
+                  </>
+                ),
+                hideNarrow: true,
+              },
+            ]}
+          />
+        )
       )}
       {open !== null && (open === '' || found) && (
         <Editor key={open} rule={found} all={all} onClose={() => change({ rule: undefined })} />

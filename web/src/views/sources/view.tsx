@@ -4,6 +4,7 @@ import { Link, useLocation } from 'wouter'
 import { useMay } from '../../lib/me'
 import { shown } from '../../lib/text'
 import { Button, Command, Empty, Loading, ProblemNote, State, Table, Time } from '../../ui'
+import { Export } from '../../ui/export'
 import { Form } from './form'
 import { health } from './health'
 import { OneSource } from './one'
@@ -25,6 +26,7 @@ function Sources() {
     <div className="page">
       <header className="page-head">
         <h1 className="grow">Sources</h1>
+        <Export name="sources" to="/api/v1/sources" />
         <Button icon="plug" whyNot={may('putSource')} onClick={() => setAdding(true)}>
           Set a source up…
         </Button>
