@@ -134,7 +134,7 @@ func explaining(t testing.TB, pool *pgxpool.Pool) (*approval.Service, *[]planNod
 		}
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
+		_, err := conn.Exec(ctx, `LOAD 'auto_explain'; SET plan_cache_mode = auto; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
 			SET auto_explain.log_timing = off; SET auto_explain.log_format = json; SET auto_explain.log_level = notice`)
 		return err
 	}

@@ -84,7 +84,7 @@ func open() (*cluster, error) {
 	if address := os.Getenv(URLEnv); address != "" {
 		return connect(ctx, address)
 	}
-	server, err := embedded.Start(ctx, embedded.Config{Fast: true})
+	server, err := embedded.Start(ctx, embedded.Config{Fast: true, Settings: embedded.ForTests()})
 	if err != nil {
 		return nil, err
 	}

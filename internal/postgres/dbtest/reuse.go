@@ -235,14 +235,14 @@ var catalogues = []string{
 
 // readState reads the state of a connection's database, with the process ids of the
 // pool's sessions. A row of a catalogue that was written since the last look has a
-// later transaction.
+// later transaction: the age of the latest is compared with that of the first one.
 func readState(ctx context.Context, conn *pgx.Conn, pids []uint32) (s state, err error) {
 	var digest []string
 	for _, from := range catalogues {
 		if !strings.Contains(from, " ") {
 			from += " x"
 		}
-		digest = append(digest, "(SELECT concat(count(1), ':', max(x.xmin::text::bigint)) FROM "+from+")")
+		digest = append(digest, "(SELECT concat(count(1), ':', age('3'::xid) - least(age('3'::xid), min(age(x.xmin)))) FROM "+from+")")
 	}
 	query := `
 WITH tables AS (

@@ -115,6 +115,14 @@ func initdbArgs(dir string, major int, fast bool) []string {
 	return args
 }
 
+// ForTests returns settings of a server for many short tests. No autovacuum analyses
+// tables between two tests. A statement is planned once per connection, not five more
+// times for its values, unless its transaction has another setting: half of the
+// server's processor time in tests of the API was planning.
+func ForTests() map[string]string {
+	return map[string]string{"autovacuum_naptime": "1d", "plan_cache_mode": "force_generic_plan"}
+}
+
 // serverSettings returns the settings of a server for cfg.
 func serverSettings(cfg Config) map[string]string {
 	settings := map[string]string{

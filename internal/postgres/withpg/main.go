@@ -81,6 +81,9 @@ func run(args []string, stderr io.Writer) int {
 		return exitUsage
 	}
 
+	if cfg.Fast {
+		cfg.Settings = embedded.ForTests()
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if os.Getenv(testURL) != "" {
