@@ -23,5 +23,6 @@ export default defineConfig({
   server: { proxy: { '/api': 'http://127.0.0.1:8080', '/auth': 'http://127.0.0.1:8080' } },
   test: {
     include: ['src/**/*.test.ts', 'src/**/*.test.tsx'],
+    isolate: false,
   },
 })
