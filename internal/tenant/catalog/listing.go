@@ -3,8 +3,9 @@ package catalog
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -52,8 +53,12 @@ func listingEvent(tenant envelope.TenantID, source string, changed []listed) aud
 	return event
 }
 
-// namePattern matches names that are valid in an envelope.
-var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
+// nameable reports whether a name is valid in an envelope. A regular expression for
+// it would need megabytes in every program.
+func nameable(name string) bool {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	return utf8.RuneCountInString(name) <= 200 && !strings.ContainsFunc(name, unprintable)
+}
 
 // maxLeftOut bounds the omitted tools that are listed by name.
 const maxLeftOut = 20
@@ -63,7 +68,7 @@ func unusable(t source.Tool) string {
 	switch {
 	case t.Name == "":
 		return "it has no name"
-	case !namePattern.MatchString(t.Name):
+	case !nameable(t.Name):
 		return "an action cannot have this name"
 	case t.Unusable != "":
 		return t.Unusable

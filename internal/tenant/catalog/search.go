@@ -221,7 +221,7 @@ func (ix *index) candidates(term string) map[string]float64 {
 	if len(found) > 0 {
 		return found
 	}
-	for _, correction := range corrections(term, ix.terms, synonyms.words) {
+	for _, correction := range corrections(term, ix.terms, synonyms().words) {
 		ix.match(correction, matchTypo, add)
 	}
 	return found
@@ -238,10 +238,10 @@ func (ix *index) match(term string, factor float64, add func(candidate string, q
 			}
 		}
 	}
-	for _, synonym := range synonyms.of[term] {
+	for _, synonym := range synonyms().of[term] {
 		add(synonym, matchSynonym*factor)
 	}
-	for _, other := range synonyms.associated[term] {
+	for _, other := range synonyms().associated[term] {
 		add(other, matchFar*factor)
 	}
 	if len(term) < minPrefix {

@@ -47,7 +47,7 @@ func classOfQuestion(text string) class {
 		return classDestroy
 	}
 	for _, phrase := range takePhrases(slices.Clone(words)) {
-		if slices.ContainsFunc(synonyms.of[phrase], isDestructiveStem) {
+		if slices.ContainsFunc(synonyms().of[phrase], isDestructiveStem) {
 			return classDestroy
 		}
 	}

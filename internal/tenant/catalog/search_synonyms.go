@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // synonymGroups are groups of synonyms, one per line. They are general
@@ -81,8 +82,9 @@ type phrase struct {
 	apart bool
 }
 
-// synonyms is the table of synonymGroups.
-var synonyms = newSynonyms(synonymGroups, associations)
+// synonyms returns the table of synonymGroups. It is made for the first search, since
+// it takes most of the time that a program needs to start.
+var synonyms = sync.OnceValue(func() synonymTable { return newSynonyms(synonymGroups, associations) })
 
 func newSynonyms(groups, associations string) synonymTable {
 	table, known := synonymTable{of: make(map[string][]string), associated: make(map[string][]string), phrases: make(map[string][]phrase)}, make(map[string]bool)

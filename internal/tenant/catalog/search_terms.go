@@ -46,7 +46,7 @@ const maxApart = 4
 func takePhrases(words []string) (found []string) {
 	for i, word := range words {
 		var best []int
-		for _, p := range synonyms.phrases[stemOf(word)] {
+		for _, p := range synonyms().phrases[stemOf(word)] {
 			if at := p.find(words, i); len(at) > len(best) {
 				best = at
 			}
