@@ -121,6 +121,7 @@ for (const hand of hands) {
     await expect(page).toHaveURL(`${url()}/actions`)
     await page.goForward()
     await opened(ids[1]!)
+    await expect(article).toContainText('Second')
 
     await page.keyboard.press('Escape')
     await expect(page.getByRole('heading', { name: 'Nothing is open' })).toBeVisible()
