@@ -77,6 +77,19 @@ func (d *fixture) recorded(subject string) {
 	}
 }
 
+// readable waits until all events can be read: readers wait for the end of transactions
+// that are open on the server, those of other tests among them.
+func (d *fixture) readable() {
+	d.t.Helper()
+	conn := dbtest.Connect(d.t, d.database)
+	for done := false; !done; {
+		const ended = "SELECT max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM events"
+		if err := conn.QueryRow(d.t.Context(), ended).Scan(&done); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
 // person is a command line of somebody who has no token.
 type person struct {
 	*fixture

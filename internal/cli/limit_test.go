@@ -142,6 +142,7 @@ func keepsContacts(d *fixture) {
 	d.want(d.operator("dnc", "add", "not an address at all"), command.ExitUsage, "or a handle")
 	d.want(d.operator("dnc", "add", "cyd@example.org"), command.ExitOK, "as email")
 	d.want(d.admin("dnc", "remove", "cyd@example.org", "--note", "she asked for it"), command.ExitOK, "1 removed")
+	d.readable()
 	d.want(d.admin("audit", "log", "--subject", "do-not-contact list changed", "--limit", "1"), command.ExitOK, "she asked for it")
 	d.want(d.admin("dnc", "remove", "cyd@example.org", "--note", strings.Repeat("y", 501)), command.ExitUsage, "note")
 	d.want(d.operator("dnc", "list", "--prefix", "bo"), command.ExitOK, "No matching entries")
