@@ -54,6 +54,11 @@ func (c *Client) RotateToken(ctx context.Context, id string, in wire.Rotation) (
 	return post[wire.IssuedToken](ctx, c, tokensPath+"/"+url.PathEscape(id)+"/rotate", in)
 }
 
+// NarrowToken takes rights from a token.
+func (c *Client) NarrowToken(ctx context.Context, id string, in wire.TokenNarrowing) (wire.Token, error) {
+	return post[wire.Token](ctx, c, tokensPath+"/"+url.PathEscape(id)+"/narrow", in)
+}
+
 // RevokeToken ends the validity of a token, everywhere within ten seconds.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, tokensPath+"/"+url.PathEscape(id), nil, nil)

@@ -137,6 +137,18 @@ type TokenInput struct {
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 }
 
+// TokenNarrowing holds the rights that are left to a token; zero fields stay as
+// they are.
+type TokenNarrowing struct {
+	Scopes           []string          `json:"scopes,omitempty"`
+	Tools            []string          `json:"tools,omitempty"`
+	Automations      []string          `json:"automations,omitempty"`
+	Employees        []string          `json:"employees,omitempty"`
+	Sessions         []string          `json:"sessions,omitempty"`
+	ExternalIDPrefix string            `json:"external_id_prefix,omitzero"`
+	ExpiresIn        envelope.Duration `json:"expires_in,omitzero"`
+}
+
 // IssuedToken is a token with its secret, which is shown only once.
 type IssuedToken struct {
 	ID    string `json:"token_id"`

@@ -14,14 +14,23 @@ INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id
 VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at, @operator_id, @scopes, @tools, @issued_by,
     @automations, @employees, @sessions, sqlc.narg(external_id_prefix), @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL), sqlc.narg(secret_until));
 
+-- name: ApiTokenNarrow :execrows
+UPDATE api_tokens t
+SET scopes = coalesce(sqlc.narg(scopes)::text[], t.scopes), tools = coalesce(sqlc.narg(tools)::text[], t.tools),
+    automations = coalesce(sqlc.narg(automations)::text[], t.automations), employees = coalesce(sqlc.narg(employees)::text[], t.employees),
+    sessions = coalesce(sqlc.narg(sessions)::text[], t.sessions), external_id_prefix = coalesce(sqlc.narg(external_id_prefix), t.external_id_prefix),
+    expires_at = coalesce(sqlc.narg(expires_at), t.expires_at)
+WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.revoked_at IS NULL;
+
 -- name: ApiTokenRevoke :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
 
 -- name: ApiTokenRotate :execrows
 -- Replaces only the secret that the caller read: of two concurrent rotations,
--- the second finds another secret and changes nothing.
+-- the second finds another secret and changes nothing. Without an expiry that of
+-- the row stays, which a concurrent change may have brought forward.
 UPDATE api_tokens t
-SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at, secret_until = NULL,
+SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = coalesce(sqlc.narg(expires_at), t.expires_at), secret_until = NULL,
     shown_to = array_remove(array_append(array_remove(t.shown_to, sqlc.narg(shown_to)::uuid), sqlc.narg(shown_to)::uuid), NULL)
 WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @was AND t.revoked_at IS NULL;
 

@@ -26,7 +26,7 @@ const databaseActor = "countersign token"
 
 // Tokens returns the command token.
 func Tokens(a *command.App) *cobra.Command {
-	return command.NewGroup("token", tokenCreate(a), tokenList(a), tokenRotate(a), tokenRevoke(a))
+	return command.NewGroup("token", tokenCreate(a), tokenList(a), tokenNarrow(a), tokenRotate(a), tokenRevoke(a))
 }
 
 func tokenCreate(a *command.App) *cobra.Command {
@@ -155,6 +155,29 @@ func ends(t wire.Token) string {
 		return "revoked " + command.Local(t.RevokedAt)
 	}
 	return cmp.Or(command.Local(t.ExpiresAt), "never")
+}
+
+func tokenNarrow(a *command.App) *cobra.Command {
+	var in wire.TokenNarrowing
+	cmd := command.New(a, "narrow TOKEN-ID", command.Arguments(1, 1, "the token's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		id, err := tokenID(args[0])
+		if err != nil {
+			return err
+		}
+		is, err := c.NarrowToken(ctx, id, in)
+		return command.Show(a, func(a *command.App, t wire.Token) error {
+			return a.Print("narrowed token %s: %s; ends %s\n", t.ID, command.Line(cmp.Or(narrowed(t), "all scopes and tools")), ends(t))
+		})(is, err)
+	})
+	flags := cmd.Flags()
+	flags.StringArrayVar(&in.Scopes, "scope", nil, "keep only this `scope`, such as actions:read (repeatable)")
+	flags.StringArrayVar(&in.Tools, "tool", nil, "keep only tools that match this `pattern`, such as mail:send (repeatable)")
+	flags.StringArrayVar(&in.Automations, "automation", nil, "keep only this automation or `pattern` (repeatable)")
+	flags.StringArrayVar(&in.Employees, "employee", nil, "keep only the employee with this `id` (repeatable)")
+	flags.StringArrayVar(&in.Sessions, "session", nil, "keep only this session or `pattern` (repeatable)")
+	flags.StringVar(&in.ExternalIDPrefix, "external-id-prefix", "", "require this longer `prefix` in external ids")
+	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "new validity from now, not longer than before (default: unchanged)")
+	return cmd
 }
 
 func tokenRotate(a *command.App) *cobra.Command {

@@ -162,6 +162,45 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 	return err
 }
 
+const apiTokenNarrow = `-- name: ApiTokenNarrow :execrows
+UPDATE api_tokens t
+SET scopes = coalesce($1::text[], t.scopes), tools = coalesce($2::text[], t.tools),
+    automations = coalesce($3::text[], t.automations), employees = coalesce($4::text[], t.employees),
+    sessions = coalesce($5::text[], t.sessions), external_id_prefix = coalesce($6, t.external_id_prefix),
+    expires_at = coalesce($7, t.expires_at)
+WHERE t.tenant_id = $8 AND t.token_id = $9 AND t.revoked_at IS NULL
+`
+
+type ApiTokenNarrowParams struct {
+	Scopes           []string
+	Tools            []string
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	ExpiresAt        *time.Time
+	TenantID         envelope.TenantID
+	TokenID          uuid.UUID
+}
+
+func (q *Queries) ApiTokenNarrow(ctx context.Context, db DBTX, arg *ApiTokenNarrowParams) (int64, error) {
+	result, err := db.Exec(ctx, apiTokenNarrow,
+		arg.Scopes,
+		arg.Tools,
+		arg.Automations,
+		arg.Employees,
+		arg.Sessions,
+		arg.ExternalIDPrefix,
+		arg.ExpiresAt,
+		arg.TenantID,
+		arg.TokenID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const apiTokenRevoke = `-- name: ApiTokenRevoke :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = $1 AND token_id = $2 AND revoked_at IS NULL
 `
@@ -181,7 +220,7 @@ func (q *Queries) ApiTokenRevoke(ctx context.Context, db DBTX, arg *ApiTokenRevo
 
 const apiTokenRotate = `-- name: ApiTokenRotate :execrows
 UPDATE api_tokens t
-SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = $4, secret_until = NULL,
+SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = coalesce($4, t.expires_at), secret_until = NULL,
     shown_to = array_remove(array_append(array_remove(t.shown_to, $5::uuid), $5::uuid), NULL)
 WHERE t.tenant_id = $6 AND t.token_id = $7 AND t.token_hash = $8 AND t.revoked_at IS NULL
 `
@@ -198,7 +237,8 @@ type ApiTokenRotateParams struct {
 }
 
 // Replaces only the secret that the caller read: of two concurrent rotations,
-// the second finds another secret and changes nothing.
+// the second finds another secret and changes nothing. Without an expiry that of
+// the row stays, which a concurrent change may have brought forward.
 func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRotateParams) (int64, error) {
 	result, err := db.Exec(ctx, apiTokenRotate,
 		arg.TokenHash,

@@ -238,6 +238,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listTokens":              {"GET", "/api/v1/tokens?all=true&limit=3", nil, 200},
 		"issueToken":              {"POST", "/api/v1/tokens", object{"name": "n", "role": "agent", "expires_in": "1m", "scopes": narrow}, 201},
 		"rotateToken":             {"POST", "/api/v1/tokens/" + turning + "/rotate", object{"overlap": "1m"}, 200},
+		"narrowToken":             {"POST", "/api/v1/tokens/" + turning + "/narrow", object{"expires_in": "1h"}, 200},
 		"listOperators":           {"GET", "/api/v1/operators", nil, 200},
 		"createOperator":          {"POST", "/api/v1/operators", object{"name": "Bo", "role_set": "viewer"}, 201},
 		"putOperator":             {"PUT", "/api/v1/operators/" + person, object{"name": "Ana", "disabled": true}, 200},

@@ -1,8 +1,11 @@
 package rest_test
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +93,98 @@ func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 			t.Errorf("%s = %d, want %d: %s", name, a.status, v.want, a.body)
 		}
 	}
+}
+
+// A token is narrowed at once, never widened, and each of two narrowings at the
+// same time is within the other or refused.
+func TestTokensAreNarrowedToWhatTheyHave(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	f, foreign := h.tenant("narrowed"), h.tenant("elsewhere")
+	owner, employee := f.owner(), uuid.NewString()
+	g := identity.Grant{
+		Name: "a", Role: identity.RoleAgent, Scopes: []identity.Scope{identity.ActionsRead, identity.ActionsPropose}, Tools: []string{"mail:*"},
+		Names: identity.Names{Automations: []string{"news*"}, ExternalIDPrefix: "mail/"}, TTL: time.Hour,
+	}
+	agent, broad := f.holder(g), f.holder(identity.Grant{Name: "b", Role: identity.RoleAgent})
+	at := func(c *client) string { return "/api/v1/tokens/" + c.id.String() + "/narrow" }
+	named := func(id string) object {
+		p := proposal("read", object{})
+		p["external_id"] = id
+		return p
+	}
+
+	for name, tt := range map[string]struct {
+		body    object
+		pointer string
+	}{
+		"another scope":      {object{"scopes": []string{"actions:read", "policy:read"}}, "/scopes/1"},
+		"all tools":          {object{"tools": []string{"mail:read", "*"}}, "/tools/1"},
+		"another source":     {object{"tools": []string{"mall:read"}}, "/tools/0"},
+		"all automations":    {object{"automations": []string{"*"}}, "/automations/0"},
+		"a shorter prefix":   {object{"automations": []string{"new*"}}, "/automations/0"},
+		"an employee":        {object{"employees": []string{employee}}, "/employees/0"},
+		"a session":          {object{"sessions": []string{"chat"}}, "/sessions/0"},
+		"other external ids": {object{"external_id_prefix": "mai"}, "/external_id_prefix"},
+		"a later end":        {object{"expires_in": "2h"}, "/expires_in"},
+		"a right beside":     {object{"tools": []string{"mail:read"}, "scopes": []string{"audit:read"}}, "/scopes/0"},
+	} {
+		if a := f.admin.send("POST", at(agent), tt.body).wants(t, 400); !strings.Contains(string(a.body), `"`+tt.pointer+`"`) {
+			t.Errorf("%s: %s, want the pointer %s", name, a.body, tt.pointer)
+		}
+	}
+	for _, body := range []object{{}, {"scopes": []string{}}, {"tools": []string{}}, {"tools": []string{"m*l:x"}}, {"expires_in": "0s"}, {"role": "viewer"}} {
+		f.admin.send("POST", at(agent), body).wants(t, 400)
+	}
+	agent.send("POST", "/api/v1/actions", named("mail/1")).wants(t, 201)
+
+	var is struct {
+		Scopes, Tools, Automations []string
+		Prefix                     string    `json:"external_id_prefix"`
+		ExpiresAt                  time.Time `json:"expires_at"`
+	}
+	body := object{"tools": []string{"mail:write"}, "automations": []string{"newsletter"}, "external_id_prefix": "mail/out/", "expires_in": "10m"}
+	f.admin.send("POST", at(agent), body).wants(t, 200).into(t, &is)
+	if !slices.Equal(is.Tools, []string{"mail:write"}) || !slices.Equal(is.Automations, []string{"newsletter"}) || is.Prefix != "mail/out/" ||
+		len(is.Scopes) != 2 || time.Until(is.ExpiresAt) > 10*time.Minute {
+		t.Errorf("narrowed: %+v", is)
+	}
+	f.admin.send("POST", at(broad), object{"scopes": []string{"actions:propose", "actions:read"}}).wants(t, 200)
+
+	var answers [2]answer
+	var errs [2]error
+	var sending sync.WaitGroup
+	for i, scope := range []string{"actions:propose", "actions:read"} {
+		sending.Go(func() {
+			answers[i], errs[i] = f.admin.trySend(t.Context(), "POST", at(broad), object{"scopes": []string{scope}})
+		})
+	}
+	sending.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := answers[0].status, answers[1].status; a+b != 200+400 {
+		t.Errorf("two narrowings at the same time = %d and %d, want one of them refused", a, b)
+	}
+
+	// Rotation does not restore the former end.
+	var turned struct {
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	owner.send("POST", "/api/v1/tokens/"+agent.id.String()+"/rotate", object{"overlap": "1m"}).wants(t, 200).into(t, &turned)
+	if !turned.ExpiresAt.Equal(is.ExpiresAt) {
+		t.Errorf("after a rotation it ends at %s, want %s", turned.ExpiresAt, is.ExpiresAt)
+	}
+	agent.send("POST", "/api/v1/actions", named("mail/out/2")).wants(t, 403)
+
+	f.operator.send("POST", at(broad), object{"expires_in": "1m"}).wants(t, 403)
+	f.admin.send("POST", at(owner), object{"expires_in": "1m"}).wants(t, 403)
+	foreign.admin.send("POST", at(broad), object{"expires_in": "1m"}).wants(t, 404)
+	owner.send("POST", at(owner), object{"scopes": []string{"actions:read"}}).wants(t, 409)
+	f.admin.send("DELETE", "/api/v1/tokens/"+broad.id.String(), nil).wants(t, 204)
+	f.admin.send("POST", at(broad), object{"expires_in": "1m"}).wants(t, 404)
+	f.admin.send("POST", at(f.admin), object{"scopes": []string{"tokens:manage", "catalog:read"}}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:*", object{"mode": "deny"}).wants(t, 403)
 }
 
 // Bulk requests change dead letters of all tools.

@@ -225,7 +225,10 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		made.ExpiresAt = new(now.Add(how.TTL).UTC())
 	}
 	fresh := made.Token.hash()
-	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: tenant, TokenID: uuid.UUID(id), Was: hash, ShownTo: postgres.OrNull(how.By.Shown(was.Role))}
+	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], TenantID: tenant, TokenID: uuid.UUID(id), Was: hash, ShownTo: postgres.OrNull(how.By.Shown(was.Role))}
+	if how.TTL > 0 {
+		p.ExpiresAt = made.ExpiresAt
+	}
 	if how.Overlap > 0 {
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}

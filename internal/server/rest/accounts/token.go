@@ -135,6 +135,54 @@ func RotateToken(c *request.Call) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
+// narrowTokenBody is the body of POST /api/v1/tokens/{id}/narrow.
+type narrowTokenBody struct {
+	Scopes []identity.Scope
+	Tools  []string
+	identity.Names
+	TTL envelope.Duration `json:"expires_in"`
+}
+
+// NarrowToken handles POST /api/v1/tokens/{id}/narrow. It takes rights from a
+// token.
+func NarrowToken(c *request.Call) error {
+	var body narrowTokenBody
+	id, err := token(c)
+	if err == nil {
+		err = c.Decode(&body)
+	}
+	if err == nil && body.TTL != 0 {
+		err = request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL)
+	}
+	if err != nil {
+		return err
+	}
+	n := identity.Narrowing{Scopes: body.Scopes, Tools: body.Tools, Names: body.Names, TTL: time.Duration(body.TTL)}
+	var is identity.Credential
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
+		if err == nil && id != c.By.Token {
+			err = c.By.MayRevoke(of.Grant)
+		}
+		if err != nil {
+			return err
+		}
+		if is, err = identity.Narrow(ctx, tx, c.By.Tenant, id, n, time.Now()); err != nil {
+			return err
+		}
+		c.Detail = map[string]any{
+			"token_id": id, "scopes": is.Scopes, "tools": is.Tools, "automations": is.Names.Automations, "employees": is.Names.Employees,
+			"sessions": is.Names.Sessions, "external_id_prefix": request.NilIfZero(is.Names.ExternalIDPrefix), "expires_at": is.ExpiresAt,
+		}
+		return c.RecordChange(ctx, tx, "token "+id.String()+" narrowed")
+	})
+	if err != nil {
+		return err
+	}
+	c.Auth.Forget(id)
+	return c.JSON(http.StatusOK, is.JSON())
+}
+
 // RevokeToken handles DELETE /api/v1/tokens/{id}. It revokes a token.
 func RevokeToken(c *request.Call) error {
 	id, err := token(c)

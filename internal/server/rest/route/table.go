@@ -220,6 +220,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "GET /api/v1/tokens", Operation: "listTokens", Roles: admin, Scope: identity.TokensManage}, Handle: accounts.Tokens},
 		{Route: access.Route{Pattern: "POST /api/v1/tokens", Operation: "issueToken", Roles: admin, Scope: identity.TokensManage}, MaxBody: one, Handle: request.WithBody(accounts.IssueToken)},
 		{Route: access.Route{Pattern: "POST /api/v1/tokens/{id}/rotate", Operation: "rotateToken", Roles: admin, Scope: identity.TokensManage}, MaxBody: one, Handle: accounts.RotateToken},
+		{Route: access.Route{Pattern: "POST /api/v1/tokens/{id}/narrow", Operation: "narrowToken", Roles: admin, Scope: identity.TokensManage}, MaxBody: one, Handle: accounts.NarrowToken},
 		{Route: access.Route{Pattern: "DELETE /api/v1/tokens/{id}", Operation: "revokeToken", Roles: admin, Scope: identity.TokensManage}, Handle: accounts.RevokeToken},
 		{Route: access.Route{Pattern: "GET /api/v1/operators", Operation: "listOperators", Roles: admin, Scope: identity.OperatorsManage}, Handle: accounts.Operators},
 		{Route: access.Route{Pattern: "POST /api/v1/operators", Operation: "createOperator", Roles: admin, Scope: identity.OperatorsManage}, MaxBody: one, Handle: accounts.CreateOperator},

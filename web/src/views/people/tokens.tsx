@@ -11,6 +11,7 @@ import { useNow } from '../../lib/time'
 import { Ask, Button, Chip, Command, Empty, Loading, ProblemNote, Shown, Table, Time, toast } from '../../ui'
 import { Export } from '../../ui/export'
 import { MakeToken, RotateToken } from './make'
+import { NarrowToken } from './narrow'
 import { useOperators } from './operators'
 import { purpose, rolesOf, stateOf } from './scopes'
 import { SecretOnce } from './secret'
@@ -40,14 +41,15 @@ export function Tokens() {
   const [secret, setSecret] = useState<{ name: string; secret: string }>()
   const rows = tokens.data?.items
   const rotated = rows?.find((row) => row.token_id === params.get('rotate'))
-  const close = () => change({ make: undefined, rotate: undefined }, { replace: true })
+  const narrowed = rows?.find((row) => row.token_id === params.get('narrow'))
+  const close = () => change({ make: undefined, rotate: undefined, narrow: undefined }, { replace: true })
   const done = ({ name, token }: Schemas['IssuedToken']) => {
     setSecret({ name, secret: token })
     changed()
     close()
   }
   // Nobody ends or rotates more than they make.
-  const whyNot = (row: Token, operation: 'revokeToken' | 'rotateToken') =>
+  const whyNot = (row: Token, operation: 'revokeToken' | 'rotateToken' | 'narrowToken') =>
     may(operation) ??
     (stateOf(row, now) === 'valid' ? undefined : 'It has ended.') ??
     (me && rolesOf(me.role).includes(row.role) ? undefined : 'Only owners change tokens of this role.')
@@ -107,6 +109,9 @@ export function Tokens() {
                 unnamed: true,
                 cell: (row) => (
                   <span className="row nowrap">
+                    <Button whyNot={whyNot(row, 'narrowToken')} onClick={() => change({ narrow: row.token_id })}>
+                      Narrow<span className="unseen"> {shown(row.name)}</span>
+                    </Button>
                     <Button whyNot={whyNot(row, 'rotateToken')} onClick={() => change({ rotate: row.token_id })}>
                       Rotate<span className="unseen"> {shown(row.name)}</span>
                     </Button>
@@ -124,6 +129,17 @@ export function Tokens() {
       <Command of="countersign token list" />
       {params.get('make') === 'true' && !may('issueToken') && <MakeToken onDone={done} onClose={close} />}
       {rotated && !whyNot(rotated, 'rotateToken') && <RotateToken one={rotated} onDone={done} onClose={close} />}
+      {narrowed && !whyNot(narrowed, 'narrowToken') && (
+        <NarrowToken
+          one={narrowed}
+          onDone={() => {
+            toast({ text: `The token of ${shown(narrowed.name)} is narrowed.` })
+            changed()
+            close()
+          }}
+          onClose={close}
+        />
+      )}
       {secret && <SecretOnce {...secret} onClose={() => setSecret(undefined)} />}
       {ending && (
         <Ask
