@@ -38,6 +38,17 @@ func (c *Client) EndBrowserSession(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, mySessionsPath+"/"+url.PathEscape(id), nil, nil)
 }
 
+// Sessions lists the sessions of all people in browsers, newest first.
+func (c *Client) Sessions(ctx context.Context) ([]wire.BrowserSession, error) {
+	return list[wire.BrowserSession](ctx, c, operatorsPath+"/sessions", given("limit", "200"))
+}
+
+// EndSession ends a session of anybody in a browser, everywhere within ten
+// seconds.
+func (c *Client) EndSession(ctx context.Context, id string) error {
+	return c.tell(ctx, http.MethodDelete, operatorsPath+"/sessions/"+url.PathEscape(id), nil, nil)
+}
+
 // Tokens lists the tenant's tokens, newest first; with all, revoked and
 // expired ones too.
 func (c *Client) Tokens(ctx context.Context, all bool) ([]wire.Token, error) {

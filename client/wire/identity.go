@@ -28,7 +28,7 @@ type SessionEnds struct {
 	IdleAt time.Time `json:"idle_at"`
 }
 
-// BrowserSession is a login of the caller in a browser.
+// BrowserSession is a login in a browser.
 type BrowserSession struct {
 	ID string `json:"session_id"`
 	// Via is oidc, code or token.
@@ -43,6 +43,12 @@ type BrowserSession struct {
 	Program string `json:"program"`
 	// Current reports whether the request shows this session.
 	Current bool `json:"current"`
+	// Name, Role and Operator or Token are those of the person or the token that it
+	// acts as; only in the list of all people.
+	Name     string `json:"name,omitzero"`
+	Role     string `json:"role,omitzero"`
+	Operator string `json:"operator_id,omitzero"`
+	Token    string `json:"token_id,omitzero"`
 }
 
 // LoginCode opens one browser session, once.

@@ -9,6 +9,19 @@ WHERE c.tenant_id = @tenant_id
     AND (c.expires_at <= now() OR c.code_hash IN (
         SELECT o.code_hash FROM login_codes o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.created_at DESC OFFSET @keep));
 
+-- name: OpenSessions :many
+-- The browser sessions of all people, newest first, or the one with an id. The
+-- name and the role are those of the person or the token that it acts as.
+SELECT s.session_id, s.via, s.created_at, s.used_at, s.idle_at, s.expires_at, s.address, s.program, s.person, s.operator_id, s.token_id,
+    coalesce(o.name, t.name, '')::text AS name, coalesce(o.role_set, o.role, t.role, '')::text AS role
+FROM web_sessions s
+LEFT JOIN operators o ON o.tenant_id = s.tenant_id AND o.operator_id = s.operator_id
+LEFT JOIN api_tokens t ON t.tenant_id = s.tenant_id AND t.token_id = s.token_id
+WHERE s.tenant_id = @tenant_id AND s.session_id < @before AND s.idle_at > now() AND s.expires_at > now()
+    AND (sqlc.narg(session_id)::uuid IS NULL OR s.session_id = sqlc.narg(session_id)::uuid)
+ORDER BY s.session_id DESC
+LIMIT @most;
+
 -- name: OperatorSessionsDelete :many
 -- Deletes the browser sessions and login codes that act as an operator, and
 -- returns the sessions that had not ended.

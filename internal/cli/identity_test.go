@@ -46,6 +46,8 @@ func setsTokensUp(d *fixture) {
 	d.want(as("token", "narrow", made.ID, "--tool", "notes:notes.list", "--expires-in", "10m"), command.ExitOK, "narrowed token "+made.ID, "notes:notes.list")
 	d.want(as("token", "narrow", made.ID, "--tool", "notes:*"), command.ExitUsage, "/tools/0")
 	d.want(d.run(ctx, next, "", "whoami"), command.ExitFailed, "not valid", "countersign login")
+	d.want(as("operator", "session", "list"), command.ExitOK)
+	d.want(as("operator", "session", "end", made.ID), command.ExitFailed, "no open session")
 	d.want(as("token", "revoke", made.ID), command.ExitOK, "revoked")
 	if s := as("token", "list", "--json"); strings.Contains(s.out, made.ID) {
 		d.t.Error("token list shows a token that was revoked")

@@ -67,6 +67,18 @@ test('a token is made, shown once and ended, and its tab ends within 15 s', asyn
   await second.keyboard.press('Enter')
   await expect(second).toHaveURL(atInbox)
   await quiet(second)
+  await row.getByRole('button', { name: 'Narrow' }).click()
+  const narrowing = page.getByRole('dialog', { name: `Narrow the token of ${name}` })
+  await expect(narrowing.getByRole('checkbox')).toHaveCount(1)
+  await narrowing.getByLabel('Tools that it keeps', { exact: true }).fill('*')
+  await narrowing.getByRole('button', { name: 'Narrow it' }).click()
+  await expect(narrowing.getByRole('alert')).toContainText('/tools/0')
+  expect(await violations(page)).toEqual([])
+  await narrowing.getByLabel('Tools that it keeps', { exact: true }).fill('notes:notes.list')
+  await narrowing.getByLabel('The token ends', { exact: true }).selectOption('1h')
+  await narrowing.getByRole('button', { name: 'Narrow it' }).click()
+  await expect(narrowing).toHaveCount(0)
+  await expect(row).toContainText('tools notes:notes.list')
   await row.getByRole('button', { name: 'End' }).click()
   await page.getByRole('button', { name: 'End it' }).click()
   await expect(row).toHaveCount(0)
@@ -101,6 +113,30 @@ test('a person is added and made an operator by the keyboard alone', async ({ pa
   await expect(sheet).toHaveCount(0)
 })
 
+test('an administrator ends the session of another browser, and not that of an owner', async ({ page, browser }) => {
+  const name = `Seat ${stamp()}`
+  const { token } = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', {
+    name,
+    role: 'viewer',
+    expires_in: '1h',
+  })
+  const second = await another(browser)
+  await login(second, token)
+  await login(page, 'admin', '/people/sessions')
+  const region = page.getByRole('region', { name: 'Everybody’s sessions' })
+  const row = region.getByRole('row').filter({ hasText: name })
+  await expect(row).toContainText('viewer')
+  expect(await violations(page)).toEqual([])
+  await row.getByRole('button', { name: 'End' }).click()
+  await page.getByRole('button', { name: 'End it' }).click()
+  await expect(row).toHaveCount(0)
+  await expect(second.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 15_000 })
+  await second.context().close()
+  await page.setViewportSize({ width: 390, height: 844 })
+  await quiet(page)
+  expect(await sideways(page)).toEqual([])
+})
+
 test('two people change one person: both versions are shown, and mine is saved over theirs', async ({ page }) => {
   const { operator_id, name } = await addPerson(`Both ${stamp()}`)
   await login(page, 'owner', `/people?person=${operator_id}`)
@@ -129,6 +165,7 @@ test('a viewer sees nobody, and an administrator changes no owner', async ({ pag
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await page.getByRole('tab', { name: 'Sessions' }).click()
   await expect(page.getByRole('region', { name: 'Your sessions' })).toContainText('this one')
+  await expect(page.getByRole('region', { name: 'Everybody’s sessions' })).toHaveCount(0)
   const owner = await api<Person>('owner', 'POST', '/api/v1/operators', { name: `Own ${stamp()}`, role_set: 'owner' })
   const second = await another(browser)
   await login(second, 'admin', `/people?person=${owner.operator_id}`)

@@ -1003,6 +1003,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tokens/{id}/narrow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take rights from a token
+         * @description What is given replaces what the token has, and must be within it; what is left out stays. A value that would widen the
+         *     token is an error with its pointer. Who may revoke the token may narrow it. Elsewhere it takes effect within 10 seconds.
+         */
+        post: operations["narrowToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/operators": {
         parameters: {
             query?: never;
@@ -2291,6 +2312,47 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/operators/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sessions of all people in browsers, newest first
+         * @description Each with the person or the token that it acts as.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/operators/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session of anybody
+         * @description It is refused everywhere within 10 seconds. Administrators end sessions of operators and viewers, and their own; owners
+         *     all.
+         */
+        delete: operations["endSession"];
         options?: never;
         head?: never;
         patch?: never;
@@ -5731,6 +5793,13 @@ export interface components {
             program: string;
             /** @description Whether the request shows this session. */
             current: boolean;
+            /** @description The person or the token that it acts as, in the list of all people. */
+            name?: string;
+            role?: string;
+            /** Format: uuid */
+            operator_id?: string;
+            /** Format: uuid */
+            token_id?: string;
         };
         LoginCodeHolder: {
             /** @description The name of the person or of the token. */
@@ -10240,6 +10309,58 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    narrowToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tools": [
+                 *         "mail:send"
+                 *       ],
+                 *       "expires_in": "1d"
+                 *     }
+                 */
+                "application/json": {
+                    scopes?: components["schemas"]["TokenScopes"];
+                    tools?: components["schemas"]["ToolPatterns"];
+                    automations?: components["schemas"]["AutomationPatterns"];
+                    employees?: components["schemas"]["EmployeePatterns"];
+                    sessions?: components["schemas"]["SessionPatterns"];
+                    external_id_prefix?: components["schemas"]["ExternalIDPrefix"];
+                    /** @description How long the token is valid from now on; not longer than it is. */
+                    expires_in?: components["schemas"]["Duration"];
+                };
+            };
+        };
+        responses: {
+            /** @description As it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     listOperators: {
         parameters: {
             query?: {
@@ -13540,6 +13661,64 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["BrowserSession"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

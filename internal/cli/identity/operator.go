@@ -32,8 +32,20 @@ func Operators(a *command.App) *cobra.Command {
 			return []string{o.ID, o.Name, state, o.Email, o.Issuer, slack, command.Local(o.LastSeenAt)}
 		},
 	}, (*client.Client).Operators),
-		operatorAdd(a), operatorSet(a),
+		operatorAdd(a), operatorSet(a), operatorSessions(a),
 		operatorSwitch(a, "disable", true), operatorSwitch(a, "enable", false))
+}
+
+// operatorSessions returns the command session, about the sessions of people in
+// browsers.
+func operatorSessions(a *command.App) *cobra.Command {
+	return command.NewGroup("session", command.NewList(a, command.View[wire.BrowserSession]{
+		Empty: "Nobody is logged in in a browser.", Head: []string{"SESSION", "NAME", "ROLE", "BY", "ADDRESS", "OPENED", "USED", "ENDS"},
+		Row: func(s wire.BrowserSession) []string {
+			return []string{s.ID, s.Name, s.Role, s.Via, s.Address, command.Local(&s.CreatedAt), command.Local(&s.UsedAt), command.Local(&s.ExpiresAt)}
+		},
+	}, (*client.Client).Sessions),
+		command.NewChange(a, "end SESSION", "the id of a session", "ended session %s", (*client.Client).EndSession))
 }
 
 // personFlags adds the flags of a person's attributes.

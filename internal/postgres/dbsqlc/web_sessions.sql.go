@@ -58,6 +58,82 @@ func (q *Queries) LoginCodesPrune(ctx context.Context, db DBTX, arg *LoginCodesP
 	return err
 }
 
+const openSessions = `-- name: OpenSessions :many
+SELECT s.session_id, s.via, s.created_at, s.used_at, s.idle_at, s.expires_at, s.address, s.program, s.person, s.operator_id, s.token_id,
+    coalesce(o.name, t.name, '')::text AS name, coalesce(o.role_set, o.role, t.role, '')::text AS role
+FROM web_sessions s
+LEFT JOIN operators o ON o.tenant_id = s.tenant_id AND o.operator_id = s.operator_id
+LEFT JOIN api_tokens t ON t.tenant_id = s.tenant_id AND t.token_id = s.token_id
+WHERE s.tenant_id = $1 AND s.session_id < $2 AND s.idle_at > now() AND s.expires_at > now()
+    AND ($3::uuid IS NULL OR s.session_id = $3::uuid)
+ORDER BY s.session_id DESC
+LIMIT $4
+`
+
+type OpenSessionsParams struct {
+	TenantID  envelope.TenantID
+	Before    uuid.UUID
+	SessionID *uuid.UUID
+	Most      int32
+}
+
+type OpenSessionsRow struct {
+	SessionID  uuid.UUID
+	Via        string
+	CreatedAt  time.Time
+	UsedAt     time.Time
+	IdleAt     time.Time
+	ExpiresAt  time.Time
+	Address    string
+	Program    string
+	Person     uuid.UUID
+	OperatorID *uuid.UUID
+	TokenID    *uuid.UUID
+	Name       string
+	Role       string
+}
+
+// The browser sessions of all people, newest first, or the one with an id. The
+// name and the role are those of the person or the token that it acts as.
+func (q *Queries) OpenSessions(ctx context.Context, db DBTX, arg *OpenSessionsParams) ([]OpenSessionsRow, error) {
+	rows, err := db.Query(ctx, openSessions,
+		arg.TenantID,
+		arg.Before,
+		arg.SessionID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OpenSessionsRow{}
+	for rows.Next() {
+		var i OpenSessionsRow
+		if err := rows.Scan(
+			&i.SessionID,
+			&i.Via,
+			&i.CreatedAt,
+			&i.UsedAt,
+			&i.IdleAt,
+			&i.ExpiresAt,
+			&i.Address,
+			&i.Program,
+			&i.Person,
+			&i.OperatorID,
+			&i.TokenID,
+			&i.Name,
+			&i.Role,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const operatorSessionsDelete = `-- name: OperatorSessionsDelete :many
 WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = $1 AND c.operator_id = $2::uuid),
 deleted AS (

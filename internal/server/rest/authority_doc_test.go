@@ -23,7 +23,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md and clients.md.
 		"revokeToken": true, "narrowToken": true, "createOperator": true, "putProvider": true, "deleteProvider": true,
-		"openSession": true, "showLoginCode": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true, "showProgramRequest": true, "consentToProgram": true,
+		"openSession": true, "showLoginCode": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true, "endSession": true, "showProgramRequest": true, "consentToProgram": true,
 		// Neither reads nor changes of policy.
 		"explainPolicy": true, "checkRule": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "recoverDatabase": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "purgeTriageAccount": true, "previewTriageSettings": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
 		"previewQuietHours": true, "checkDoNotContact": true,

@@ -253,6 +253,62 @@ func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
 	second.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
+func TestAdministratorsEndTheSessionsOfOthers(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	f, elsewhere := h.tenant("theirs"), h.tenant("elsewhere")
+	owner := f.owner()
+	in, own, above := f.login(object{"token": f.operator.token}), f.login(object{"token": f.admin.token}), f.login(object{"token": owner.token})
+	elsewhere.login(object{"token": elsewhere.admin.token})
+	var page wire.Page[wire.BrowserSession]
+	a := own.send("GET", "/api/v1/operators/sessions", nil).wants(t, 200)
+	a.into(t, &page)
+	of := make(map[string]wire.BrowserSession)
+	for _, s := range page.Items {
+		of[s.Role] = s
+	}
+	if len(page.Items) != 3 || of["operator"].Token != f.operator.id.String() || of["operator"].Name == "" || of["operator"].Current || !of["admin"].Current {
+		t.Fatalf("sessions = %+v", page.Items)
+	}
+	for _, secret := range []string{in.cookie, own.cookie, above.cookie, f.operator.token} {
+		if strings.Contains(string(a.body), strings.TrimPrefix(secret, "cs=")) {
+			t.Error("a secret shows in the list of sessions")
+		}
+	}
+	end := func(s wire.BrowserSession) string { return "/api/v1/operators/sessions/" + s.ID }
+
+	f.operator.send("GET", "/api/v1/operators/sessions", nil).wants(t, 403)
+	f.operator.send("DELETE", end(of["operator"]), nil).wants(t, 403)
+	own.send("DELETE", end(of["owner"]), nil).wants(t, 403)
+	elsewhere.admin.send("DELETE", end(of["operator"]), nil).wants(t, 404)
+	var answers [2]answer
+	var errs [2]error
+	var sending sync.WaitGroup
+	for i, by := range []*client{own, owner} {
+		sending.Go(func() { answers[i], errs[i] = by.trySend(t.Context(), "DELETE", end(of["operator"]), nil) })
+	}
+	sending.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := answers[0].status, answers[1].status; a+b != 204+404 {
+		t.Errorf("two end a session at the same time = %d and %d, want 204 once and 404", a, b)
+	}
+
+	in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+	above.send("GET", "/api/v1/me", nil).wants(t, 200)
+	own.send("DELETE", end(of["admin"]), nil).wants(t, 204)
+	owner.send("DELETE", end(of["owner"]), nil).wants(t, 204)
+	owner.send("GET", "/api/v1/operators/sessions", nil).wants(t, 200).into(t, &page)
+	if len(page.Items) != 0 {
+		t.Errorf("after all ended: %+v", page.Items)
+	}
+	var ends int
+	if err := f.db.QueryRow(t.Context(), "SELECT count(1) FROM events WHERE tenant_id = $1 AND kind = 'session_ended'", f.id).Scan(&ends); err != nil || ends != 3 {
+		t.Errorf("ends in the record = %d, %v, want 3", ends, err)
+	}
+}
+
 func TestLoginOptions(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -293,7 +349,14 @@ func TestStreamsEndWithTheSession(t *testing.T) {
 	token := f.holder(identity.Grant{Name: "ana", Role: identity.RoleOperator, Operator: person}).token
 
 	for name, end := range map[string]func(*client){
-		"logout":   func(in *client) { in.send("POST", "/auth/logout", nil).wants(t, 204) },
+		"logout": func(in *client) { in.send("POST", "/auth/logout", nil).wants(t, 204) },
+		"an administrator's end": func(in *client) {
+			var mine wire.Page[wire.BrowserSession]
+			in.send("GET", "/api/v1/me/sessions", nil).wants(t, 200).into(t, &mine)
+			for _, s := range mine.Items {
+				f.admin.send("DELETE", "/api/v1/operators/sessions/"+s.ID, nil).wants(t, 204)
+			}
+		},
 		"demoted":  func(*client) { set(object{"role_set": "viewer"}) },
 		"disabled": func(*client) { set(object{"role_set": "operator", "disabled": true}) },
 	} {

@@ -225,6 +225,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getMe":                   {"GET", "/api/v1/me", nil, 200},
 		"listMySessions":          {"GET", "/api/v1/me/sessions?limit=2", nil, 200},
 		"endMySession":            {"DELETE", "/api/v1/me/sessions/" + uuid.NewString(), nil, 404},
+		"listSessions":            {"GET", "/api/v1/operators/sessions?limit=2", nil, 200},
+		"endSession":              {"DELETE", "/api/v1/operators/sessions/" + uuid.NewString(), nil, 404},
 		"createLoginCode":         {"POST", "/api/v1/login-codes", nil, 201},
 		"showProgramRequest":      {"POST", "/auth/program", object{"request": "r"}, 404},
 		"consentToProgram":        {"POST", "/auth/consent", object{"request": "r", "agree": true}, 404},

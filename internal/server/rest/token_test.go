@@ -175,7 +175,7 @@ func TestTokensAreNarrowedToWhatTheyHave(t *testing.T) {
 	if !turned.ExpiresAt.Equal(is.ExpiresAt) {
 		t.Errorf("after a rotation it ends at %s, want %s", turned.ExpiresAt, is.ExpiresAt)
 	}
-	agent.send("POST", "/api/v1/actions", named("mail/out/2")).wants(t, 403)
+	agent.send("POST", "/api/v1/actions", named("mail/out/2")).wants(t, 400)
 
 	f.operator.send("POST", at(broad), object{"expires_in": "1m"}).wants(t, 403)
 	f.admin.send("POST", at(owner), object{"expires_in": "1m"}).wants(t, 403)

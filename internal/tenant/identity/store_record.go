@@ -26,7 +26,8 @@ const (
 	endLogout   sessionEnd = "logout"
 	endReplaced sessionEnd = "replaced"
 	endTooMany  sessionEnd = "too_many"
-	// endByPerson is a request of the person, from the list of sessions.
+	// endByPerson is a request of the person or of an administrator, from a list
+	// of sessions.
 	endByPerson sessionEnd = "ended"
 	// endDisabled, endLoginChanged and endTokenRevoked are changes of the person
 	// or the token of the session.

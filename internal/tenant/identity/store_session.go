@@ -197,6 +197,52 @@ func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) e
 	return recordEnds(ctx, tx, by.Tenant, by.Actor(), endByPerson, id)
 }
 
+// OpenSessions lists the browser sessions of all people, newest first, in a
+// transaction of the tenant's scope: those before a session, up to a limit. The
+// zero id begins at the newest.
+func OpenSessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, most int) ([]wire.BrowserSession, error) {
+	if before == uuid.Nil {
+		before = uuid.Max
+	}
+	rows, err := dbsqlc.New().OpenSessions(ctx, tx, &dbsqlc.OpenSessionsParams{TenantID: by.Tenant, Before: before, Most: int32(min(most, 1000))})
+	return postgres.Map(rows, err, func(r dbsqlc.OpenSessionsRow) wire.BrowserSession {
+		s := wire.BrowserSession{
+			ID: r.SessionID.String(), Via: r.Via, CreatedAt: r.CreatedAt, UsedAt: r.UsedAt, IdleAt: r.IdleAt, ExpiresAt: r.ExpiresAt,
+			Address: r.Address, Program: r.Program, Current: r.SessionID == by.Browser.ID, Name: r.Name, Role: r.Role,
+		}
+		if r.OperatorID != nil {
+			s.Operator = r.OperatorID.String()
+		}
+		if r.TokenID != nil {
+			s.Token = r.TokenID.String()
+		}
+		return s
+	})
+}
+
+// EndSession ends a browser session of anybody, in a transaction of the scope of
+// a principal, who must be allowed to revoke a token of its role, or be its
+// person. The error is fault.NotFound for a session that has ended, and
+// fault.Denied.
+func EndSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) error {
+	q, missing := dbsqlc.New(), fault.New(fault.NotFound, "no open session %s", id)
+	rows, err := q.OpenSessions(ctx, tx, &dbsqlc.OpenSessionsParams{TenantID: by.Tenant, Before: uuid.Max, SessionID: &id, Most: 1})
+	if err == nil && len(rows) == 0 {
+		err = missing
+	}
+	if err != nil {
+		return err
+	}
+	if role := Role(rows[0].Role); rows[0].Person != by.Person() && !by.mayMake(role) {
+		return fault.New(fault.Denied, "a token of the role %s may not end a session of the role %s", by.Role, role)
+	}
+	n, err := q.WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{TenantID: by.Tenant, SessionID: id, Person: rows[0].Person})
+	if err := postgres.Affected(n, err, missing); err != nil {
+		return err
+	}
+	return recordEnds(ctx, tx, by.Tenant, by.Actor(), endByPerson, id)
+}
+
 // loginTenant finds the tenant with a name; without a name the only one. The id
 // is zero if there is none.
 func loginTenant(ctx context.Context, tx pgx.Tx, name string) (id envelope.TenantID, is string, err error) {

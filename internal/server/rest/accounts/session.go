@@ -157,22 +157,40 @@ func CreateLoginCode(c *request.Call) error {
 // Sessions handles GET /api/v1/me/sessions. It lists the browser sessions of
 // the caller.
 func Sessions(c *request.Call) error {
+	return sessionPage(c, "sessions", identity.Sessions)
+}
+
+// OpenSessions handles GET /api/v1/operators/sessions. It lists the browser
+// sessions of all people.
+func OpenSessions(c *request.Call) error {
+	return sessionPage(c, "all-sessions", identity.OpenSessions)
+}
+
+// sessionPage answers with a page of a list of browser sessions.
+func sessionPage(c *request.Call, name string, list func(context.Context, pgx.Tx, identity.Principal, uuid.UUID, int) ([]wire.BrowserSession, error)) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.BrowserSession, error) {
-		return identity.Sessions(ctx, tx, c.By, uuid.UUID(before), most)
+		return list(ctx, tx, c.By, uuid.UUID(before), most)
 	}
-	return request.AnswerPage(c, "sessions", read, request.Same[wire.BrowserSession], func(s wire.BrowserSession) envelope.ActionID {
+	return request.AnswerPage(c, name, read, request.Same[wire.BrowserSession], func(s wire.BrowserSession) envelope.ActionID {
 		return envelope.ActionID(uuid.MustParse(s.ID))
 	})
 }
 
 // EndSession handles DELETE /api/v1/me/sessions/{id}. It ends a browser session
 // of the caller.
-func EndSession(c *request.Call) error {
+func EndSession(c *request.Call) error { return endSession(c, identity.DeleteSession) }
+
+// EndOpenSession handles DELETE /api/v1/operators/sessions/{id}. It ends a
+// browser session of anybody.
+func EndOpenSession(c *request.Call) error { return endSession(c, identity.EndSession) }
+
+// endSession ends the browser session in the path.
+func endSession(c *request.Call, end func(context.Context, pgx.Tx, identity.Principal, uuid.UUID) error) error {
 	id, err := c.UUID()
 	if err != nil {
 		return err
 	}
-	if err := c.InTx(func(ctx context.Context, tx pgx.Tx) error { return identity.DeleteSession(ctx, tx, c.By, id) }); err != nil {
+	if err := c.InTx(func(ctx context.Context, tx pgx.Tx) error { return end(ctx, tx, c.By, id) }); err != nil {
 		return err
 	}
 	c.Auth.Forget(identity.TokenID(id))

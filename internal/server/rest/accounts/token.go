@@ -140,7 +140,7 @@ type narrowTokenBody struct {
 	Scopes []identity.Scope
 	Tools  []string
 	identity.Names
-	TTL envelope.Duration `json:"expires_in"`
+	TTL *envelope.Duration `json:"expires_in"`
 }
 
 // NarrowToken handles POST /api/v1/tokens/{id}/narrow. It takes rights from a
@@ -151,13 +151,14 @@ func NarrowToken(c *request.Call) error {
 	if err == nil {
 		err = c.Decode(&body)
 	}
-	if err == nil && body.TTL != 0 {
-		err = request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL)
+	n := identity.Narrowing{Scopes: body.Scopes, Tools: body.Tools, Names: body.Names}
+	if err == nil && body.TTL != nil {
+		n.TTL = time.Duration(*body.TTL)
+		err = request.CheckDuration("/expires_in", *body.TTL, time.Second, maxTTL)
 	}
 	if err != nil {
 		return err
 	}
-	n := identity.Narrowing{Scopes: body.Scopes, Tools: body.Tools, Names: body.Names, TTL: time.Duration(body.TTL)}
 	var is identity.Credential
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)

@@ -224,6 +224,8 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/tokens/{id}", Operation: "revokeToken", Roles: admin, Scope: identity.TokensManage}, Handle: accounts.RevokeToken},
 		{Route: access.Route{Pattern: "GET /api/v1/operators", Operation: "listOperators", Roles: admin, Scope: identity.OperatorsManage}, Handle: accounts.Operators},
 		{Route: access.Route{Pattern: "POST /api/v1/operators", Operation: "createOperator", Roles: admin, Scope: identity.OperatorsManage}, MaxBody: one, Handle: accounts.CreateOperator},
+		{Route: access.Route{Pattern: "GET /api/v1/operators/sessions", Operation: "listSessions", Roles: admin, Scope: identity.OperatorsManage}, Handle: accounts.OpenSessions},
+		{Route: access.Route{Pattern: "DELETE /api/v1/operators/sessions/{id}", Operation: "endSession", Roles: admin, Scope: identity.OperatorsManage}, Handle: accounts.EndOpenSession},
 		{Route: access.Route{Pattern: "PUT /api/v1/operators/{id}", Operation: "putOperator", Roles: admin, Scope: identity.OperatorsManage}, MaxBody: one, Handle: accounts.PutOperator},
 		{Route: access.Route{Pattern: "GET /api/v1/identity-providers", Operation: "listProviders", Roles: admin, Scope: identity.OperatorsManage}, Handle: accounts.Providers},
 		{Route: access.Route{Pattern: "PUT /api/v1/identity-providers/{id}", Operation: "putProvider", Roles: owner, Scope: identity.OperatorsManage}, MaxBody: one, Handle: request.WithBody(accounts.PutProvider)},

@@ -6,6 +6,7 @@ import '../../form/form.css'
 import './people.css'
 import { Sessions } from '../settings/sessions'
 import { Operators } from './operators'
+import { Others } from './others'
 import { Providers } from './providers'
 import { Tokens } from './tokens'
 
@@ -31,7 +32,12 @@ export default function View({ id = 'people' }: { id?: string }) {
         <div className="stack">
           {chosen === 'people' && <Guarded whyNot={may('listOperators')} view={<Operators />} />}
           {chosen === 'tokens' && <Guarded whyNot={may('listTokens')} view={<Tokens />} />}
-          {chosen === 'sessions' && <Sessions />}
+          {chosen === 'sessions' && (
+            <>
+              <Sessions />
+              <Guarded whyNot={may('listSessions')} view={<Others />} />
+            </>
+          )}
           {chosen === 'login' && <Guarded whyNot={may('listProviders')} view={<Providers />} />}
         </div>
       </Tabs>

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, request } from '../../lib/client'
+import { get, request, type Schemas } from '../../lib/client'
 import { usePreferences } from '../../lib/preferences'
 import { queries } from '../../lib/query'
 import { logout } from '../../lib/session'
@@ -8,18 +8,9 @@ import { shown } from '../../lib/text'
 import { absolute } from '../../lib/time'
 import { Button, Chip, Loading, ProblemNote, Table, Time, toast } from '../../ui'
 
-interface Session {
-  session_id: string
-  via: 'oidc' | 'code' | 'token'
-  created_at: string
-  used_at: string
-  expires_at: string
-  address: string
-  program: string
-  current: boolean
-}
+type Session = Schemas['BrowserSession']
 
-const ways = { oidc: 'the organisation’s login', code: 'a one-time code', token: 'a token' }
+export const ways = { oidc: 'the organisation’s login', code: 'a one-time code', token: 'a token' }
 
 const shownFirst = 5
 
@@ -86,7 +77,7 @@ export function Sessions() {
 }
 
 // browserOf returns what people call the program: the whole text is shown on pointing.
-function browserOf(program: string): string {
+export function browserOf(program: string): string {
   const system = /\b(Windows|Mac OS X|Android|iPhone|iPad|Linux)\b/.exec(program)?.[1]
   const name = /\b(Edg|OPR|Firefox|Chrome|HeadlessChrome|Safari)\//.exec(program)?.[1]
   const called = { Edg: 'Edge', OPR: 'Opera' }[name ?? ''] ?? name
