@@ -259,8 +259,9 @@ func toolRoutes() map[string]string {
 		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes, "revertActions": proposes,
 		"refreshSource": reads,
 		"explainPolicy": reads, "checkRule": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
-		// A token issues no tokens with more tools than its own.
-		"issueToken": people, "consentToProgram": people,
+		// A token issues no tokens with more tools than its own; narrowing adds none,
+		// as revoking does.
+		"issueToken": people, "consentToProgram": people, "narrowToken": people,
 	}
 }
 
