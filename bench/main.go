@@ -89,6 +89,8 @@ const usage = `bench measures Countersign against the River library in the same 
   search      searches over the words of a million actions, through the API, and
               submitting while a worker indexes, against submitting without (not among
               the default runs; it takes minutes)
+  idle        processor time and memory of the commands api, worker and triage without
+              work, for -for (not among the default runs; take -for 2m)
   page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
               that have ended: its sizes, when the inbox is painted, from a key to
               what comes of it with a processor four times slower, and what many
@@ -168,7 +170,7 @@ func measures() map[string]measure {
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "waited": measureWaited, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
-		"cpu": measureCPU, "page": measurePage, "http": measureHTTP, "search": measureSearch,
+		"cpu": measureCPU, "page": measurePage, "http": measureHTTP, "search": measureSearch, "idle": measureIdle,
 	}
 }
 
