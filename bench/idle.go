@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"github.com/countersign-dev/countersign/bench/application"
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -27,8 +29,12 @@ const idleMemory = 40
 const settleDown = 30 * time.Second
 
 // measureIdle measures the commands, each as a process of its own, and the database
-// server without work, for s.length.
+// server without work, for s.length; and River's client with its defaults before, which
+// a worker has too.
 func measureIdle(ctx context.Context, s *suite) error {
+	if err := s.idleRiver(ctx); err != nil {
+		return fmt.Errorf("river: %w", err)
+	}
 	return s.environment(ctx, "", func(h *environment) error {
 		dir, err := os.MkdirTemp("", "countersign-idle-")
 		if err != nil {
@@ -49,30 +55,14 @@ func measureIdle(ctx context.Context, s *suite) error {
 		commands := []idleCommand{{"worker", 0.2}, {"api", 0.1}, {"triage", 0.1}}
 		children := make([]*process.Child, len(commands))
 		for i, c := range commands {
-			program, err := process.Build(ctx, dir, c.name)
-			if err != nil {
-				return err
+			database := h.url
+			if c.name == "triage" {
+				database = narrow.String()
 			}
-			address, err := process.FreeAddress()
-			if err != nil {
-				return err
-			}
-			env := []string{"DATABASE_URL=" + h.url, "COUNTERSIGN_LOG_LEVEL=error"}
-			probe := "COUNTERSIGN_METRICS_LISTEN="
-			switch c.name {
-			case "api":
-				probe = "COUNTERSIGN_LISTEN="
-			case "triage":
-				env[0] = "DATABASE_URL=" + narrow.String()
-			}
-			if children[i], err = process.Start(program, append(env, probe+address), nil, os.Stderr); err != nil {
+			if children[i], err = c.start(ctx, dir, database); err != nil {
 				return err
 			}
 			defer children[i].Stop(process.StopGrace)
-			err = process.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return process.Ready("http://" + address), nil })
-			if err != nil {
-				return fmt.Errorf("%s is not ready: %w", c.name, err)
-			}
 		}
 
 		var backend int
@@ -100,7 +90,53 @@ func measureIdle(ctx context.Context, s *suite) error {
 	})
 }
 
-// rest waits, or until ctx ends.
+// idleRiver measures River's client in this process.
+func (s *suite) idleRiver(ctx context.Context) error {
+	url, drop, err := s.srv.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	defer drop()
+	p, err := newPeerOf(ctx, url, river.Config{Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}}})
+	if err != nil {
+		return err
+	}
+	defer p.pool.Close()
+	return p.whileWorking(ctx, func() error {
+		rest(ctx, settleDown)
+		before, began := processorTime(), time.Now()
+		rest(ctx, s.length)
+		s.rep.single("River's client without work", "% of a processor", 100*float64(processorTime()-before)/float64(time.Since(began)), nil)
+		return ctx.Err()
+	})
+}
+
+// start builds and starts the command in a folder, and returns when it is ready.
+func (c idleCommand) start(ctx context.Context, dir, database string) (*process.Child, error) {
+	program, err := process.Build(ctx, dir, c.name)
+	if err != nil {
+		return nil, err
+	}
+	address, err := process.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	probe := "COUNTERSIGN_METRICS_LISTEN="
+	if c.name == "api" {
+		probe = "COUNTERSIGN_LISTEN="
+	}
+	child, err := process.Start(program, []string{"DATABASE_URL=" + database, "COUNTERSIGN_LOG_LEVEL=error", probe + address}, nil, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	if err := process.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return process.Ready("http://" + address), nil }); err != nil {
+		child.Stop(process.StopGrace)
+		return nil, fmt.Errorf("%s is not ready: %w", c.name, err)
+	}
+	return child, nil
+}
+
+// rest waits until a time is over or ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -90,7 +90,8 @@ const usage = `bench measures Countersign against the River library in the same 
               submitting while a worker indexes, against submitting without (not among
               the default runs; it takes minutes)
   idle        processor time and memory of the commands api, worker and triage without
-              work, for -for (not among the default runs; take -for 2m)
+              work, and of River's client, for -for (not among the default runs; take
+              -for 1m)
   page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
               that have ended: its sizes, when the inbox is painted, from a key to
               what comes of it with a processor four times slower, and what many

@@ -45,6 +45,14 @@ type peer struct {
 }
 
 func newPeer(ctx context.Context, url string) (*peer, error) {
+	return newPeerOf(ctx, url, river.Config{
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: peerWorkers}},
+	})
+}
+
+// newPeerOf is newPeer with other settings of River's client.
+func newPeerOf(ctx context.Context, url string, cfg river.Config) (*peer, error) {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return nil, err
@@ -61,11 +69,8 @@ func newPeer(ctx context.Context, url string) (*peer, error) {
 	workers := river.NewWorkers()
 	worked := new(atomic.Int64)
 	river.AddWorker(workers, &noop{worked: worked})
-	client, err := river.NewClient(driver, &river.Config{
-		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
-		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: peerWorkers}},
-		Workers: workers, Logger: slog.New(slog.DiscardHandler),
-	})
+	cfg.Workers, cfg.Logger = workers, slog.New(slog.DiscardHandler)
+	client, err := river.NewClient(driver, &cfg)
 	if err != nil {
 		pool.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -106,6 +107,8 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
 	defer front.Close()
 	server.Mount("/mcp", front)
+	// Building the server leaves tens of megabytes of garbage, which an idle process would keep.
+	debug.FreeOSMemory()
 	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Setting: "COUNTERSIGN_LISTEN", Handler: server, Limits: cfg.Limits, Refused: tel.Metrics.RefusedConnection, Linger: cfg.Linger, Log: tel.Log, End: func() {
 		front.Close()
 		server.Close()
