@@ -28,8 +28,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// txTimeout bounds the time that a test waits for an event.
-const txTimeout = time.Minute
+// txTimeout bounds the time that a test waits for an event. Events are read once every
+// older transaction of the server has ended, also those of tests of other packages.
+const txTimeout = 3 * time.Minute
 
 // The tools of a fixture's source, by their effect class.
 const (

@@ -55,10 +55,10 @@ func TestTheMatrixHasTheDecisionsOfExplain(t *testing.T) {
 				doc[section] = append(doc[section].([]object), entry)
 			}
 		}
-		for range random.IntN(5) {
+		for i := range random.IntN(5) {
 			add("modes", object{"tool": pattern(), "mode": pick("allow", "require_approval", "deny")})
 			add("modes", object{"tool": pattern(), "mode": pick("allow", "require_approval", "deny"), "automation_id": pick("a", "b")})
-			add("rules", object{"rule_id": fmt.Sprint("r", random.IntN(1000)), "tool": pattern(), "expression": "true", "mode": "deny"})
+			add("rules", object{"rule_id": fmt.Sprint("r", i), "tool": pattern(), "expression": "true", "mode": "deny"})
 			add("reviews", object{"tool": pattern(), "approvals": 2})
 		}
 		if random.IntN(2) == 0 {

@@ -100,10 +100,12 @@ func (o outgoing) value(t testing.TB) string {
 	return ""
 }
 
-// message relays until there is a message with a tool that holds a text.
+// message relays until there is a message with a tool that holds a text. Events are
+// relayed once every older transaction of the server has ended, also those of tests of
+// other packages.
 func (ch *channel) message(tool, holds string) outgoing {
 	ch.t.Helper()
-	ctx, cancel := context.WithTimeout(ch.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(ch.t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		for _, o := range ch.messages(tool) {

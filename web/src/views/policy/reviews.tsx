@@ -229,7 +229,7 @@ function Editor({ review, all, onClose }: { review: Review | undefined; all: rea
         />
         Who edits the arguments does not approve them
       </label>
-      <p className="muted">Tried on the past is how many people must agree to actions that wait; times are not.</p>
+      <p className="muted">The number of people is tried on past actions; the times are not.</p>
       <Simulation of={trial} />
     </Setting>
   )
