@@ -272,6 +272,7 @@ try {
   const page = await context.newPage()
   const { code } = await api('POST', '/api/v1/login-codes')
   await page.goto(`${base}/login?to=/inbox#code=${code}`)
+  await page.getByRole('button', { name: /^Log in as/ }).click()
   await quiet(page)
   const state = await context.storageState()
   const loads = []
