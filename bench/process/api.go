@@ -49,6 +49,22 @@ func Ready(base string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
+// StartReady starts a program with more environment, and returns when it is ready by
+// its probe at an address, within 30 seconds.
+func StartReady(ctx context.Context, program, address string, env []string) (*Child, error) {
+	child, err := Start(program, env, nil, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := Poll(starting, 100*time.Millisecond, func() (bool, error) { return Ready("http://" + address), nil }); err != nil {
+		child.Stop(StopGrace)
+		return nil, fmt.Errorf("%s is not ready: %w", filepath.Base(program), err)
+	}
+	return child, nil
+}
+
 // WithAPI builds the command api, starts it on a database with more environment,
 // and calls fn when it is ready.
 func WithAPI(ctx context.Context, url string, fn func(*API) error, env ...string) error {
@@ -66,16 +82,10 @@ func WithAPI(ctx context.Context, url string, fn func(*API) error, env ...string
 		return err
 	}
 	env = append([]string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LINGER=0s", "COUNTERSIGN_LOG_LEVEL=error"}, env...)
-	child, err := Start(program, env, nil, os.Stderr)
+	child, err := StartReady(ctx, program, address, env)
 	if err != nil {
 		return err
 	}
 	defer child.Stop(StopGrace)
-	a := &API{child, "http://" + address}
-	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if err := Poll(starting, 100*time.Millisecond, func() (bool, error) { return Ready(a.Base), nil }); err != nil {
-		return fmt.Errorf("the API is not ready: %w", err)
-	}
-	return fn(a)
+	return fn(&API{child, "http://" + address})
 }

@@ -12,7 +12,7 @@ export { expect }
 export type Role = 'agent' | 'operator' | 'admin' | 'owner'
 
 export const url = () => process.env.E2E_URL!
-// atInbox reports whether an address is the inbox, with or without what is open there.
+// atInbox reports whether an address is the inbox, with or without an open item.
 export const atInbox = (at: URL) => at.origin === url() && /^\/inbox(\/|$)/.test(at.pathname)
 
 // token returns the token of a role in the tenant of the tests.

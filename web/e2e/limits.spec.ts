@@ -256,7 +256,7 @@ test('a file with wrong lines is not imported; an entry is removed with its reas
   const row = page.getByRole('row').filter({ hasText: String(/\d+/.exec(at)) })
   await expect(row).toContainText('=1+1')
 
-  // No spreadsheet runs what is exported.
+  // No spreadsheet runs an exported value.
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Export' }).click()])
   expect(readFileSync(await file.path(), 'utf8')).toContain("'=1+1")
 

@@ -212,7 +212,7 @@ test('a review is set, and a grant is previewed, made and revoked', async ({ pag
   await expect(grant).toContainText('revoked')
   await page.getByRole('button', { name: `Remove nothing:* of session ${session}` }).click()
   await expect(page.getByText('No session is narrowed.')).toBeVisible()
-  // By keyboard alone: what is switched off, and a grant again.
+  // By keyboard alone: rules that are switched off, and a grant again.
   await tabTo(page, page.getByRole('button', { name: 'Remove nothing:*', exact: true }))
   await page.keyboard.press('Enter')
   await expect(page.getByText('No tool is switched off.')).toBeVisible()

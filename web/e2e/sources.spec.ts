@@ -55,7 +55,7 @@ test('a source is set up, fails with its reason, is changed by two people and de
   await expect(other.getByText('desk is saved.')).toBeVisible()
   await other.context().close()
   await form.getByLabel('Risk of tools that declare none').selectOption('read')
-  // A typed secret is not repeated beside its field.
+  // A typed secret is not repeated outside its field.
   await form.getByRole('textbox', { name: 'Credentials' }).fill('Authorization=Bearer s3cret')
   await expect(form.getByRole('region', { name: 'Before and after' })).toContainText('/default_risk')
   await form.getByRole('button', { name: 'Save' }).click()
@@ -64,7 +64,7 @@ test('a source is set up, fails with its reason, is changed by two people and de
   await form.getByRole('button', { name: 'Use theirs' }).click()
   await expect(form.getByLabel('Changes that need a person')).toHaveValue('interface')
   await form.getByRole('button', { name: 'Cancel' }).click()
-  // The page behind shows the other's change at once, so that what is deleted is what was seen.
+  // The page behind shows the other's change at once: the person deletes the version that they see.
   await expect(page.locator('main')).toContainText('those of the interface')
 
   await page.getByRole('button', { name: 'Delete…' }).click()
@@ -111,7 +111,7 @@ test('a source is accepted by whoever may change policy: in quarantine, and at a
   await expect(acceptance).toContainText(server.url)
   await quiet(page)
   expect(await violations(page)).toEqual([])
-  // What is accepted is the configuration that was looked at: another one meanwhile is refused, and shown.
+  // The shown configuration is accepted. Another one that was stored meanwhile is refused, and shown.
   await page.keyboard.press('p')
   await put('?other=1')
   await acceptance.getByRole('button', { name: 'Accept this configuration' }).click()

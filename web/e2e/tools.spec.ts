@@ -216,7 +216,7 @@ test('snapshots and the check of unknown outcomes are set, refused, changed and 
 })
 
 test('a drift is refused: policy denies the calls of the tool', async ({ page }) => {
-  server.tools = [send('Sends a letter, and what is refused.'), look]
+  server.tools = [send('Sends a letter, and is refused.'), look]
   await list()
   const modes = () => api<{ items: { tool: string; mode: string }[] }>('admin', 'GET', '/api/v1/policy/modes?limit=200')
   await login(page, 'admin', '/tools/changing:send%2Fnow')
@@ -232,7 +232,7 @@ test('a drift is refused: policy denies the calls of the tool', async ({ page })
   await ask.getByRole('button', { name: 'Deny its calls' }).click()
   await expect(page.getByText('Policy denies changing:send/now.')).toBeVisible()
   expect((await modes()).items).toContainEqual(expect.objectContaining({ tool: 'changing:send/now', mode: 'deny' }))
-  // What was refused is still not accepted.
+  // A refused definition is still not accepted.
   await expect(drift(page)).toContainText('refused')
   await page.goto(`${url()}/tools?q=send%2Fnow`)
   await expect(page.getByRole('listitem').filter({ hasText: 'changing:send/now' })).toContainText('denied')

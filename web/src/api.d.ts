@@ -1014,7 +1014,7 @@ export interface paths {
         put?: never;
         /**
          * Take rights from a token
-         * @description What is given replaces what the token has, and must be within it; what is left out stays. A value that would widen the
+         * @description Given fields replace those of the token, and must be within them; omitted ones stay. A value that would widen the
          *     token is an error with its pointer. Who may revoke the token may narrow it. Elsewhere it takes effect within 10 seconds.
          */
         post: operations["narrowToken"];

@@ -100,7 +100,7 @@ func TestLookalikes(t *testing.T) {
 	}
 	for _, it := range f.operator.inbox("").Items {
 		if (it.ActionID.String() == id || it.ActionID.String() == crowded) && !find(it.Lookalikes) {
-			t.Errorf("beside 900 addresses the look-alikes of %s are %v", it.ActionID, it.Lookalikes)
+			t.Errorf("among 900 addresses the look-alikes of %s are %v", it.ActionID, it.Lookalikes)
 		}
 	}
 

@@ -127,7 +127,7 @@ func TestTokensAreNarrowedToWhatTheyHave(t *testing.T) {
 		"a session":          {object{"sessions": []string{"chat"}}, "/sessions/0"},
 		"other external ids": {object{"external_id_prefix": "mai"}, "/external_id_prefix"},
 		"a later end":        {object{"expires_in": "2h"}, "/expires_in"},
-		"a right beside":     {object{"tools": []string{"mail:read"}, "scopes": []string{"audit:read"}}, "/scopes/0"},
+		"tools and a scope":  {object{"tools": []string{"mail:read"}, "scopes": []string{"audit:read"}}, "/scopes/0"},
 	} {
 		if a := f.admin.send("POST", at(agent), tt.body).wants(t, 400); !strings.Contains(string(a.body), `"`+tt.pointer+`"`) {
 			t.Errorf("%s: %s, want the pointer %s", name, a.body, tt.pointer)

@@ -39,7 +39,7 @@ func (n Narrowing) checkWithin(was Credential, until *time.Time) error {
 	each := func(field string, wanted []string, had func(string) bool) {
 		for i, one := range wanted {
 			if !had(one) {
-				p.Add("/"+field+"/"+strconv.Itoa(i), ruleWider, "the token does not have it; a token is narrowed to what it has")
+				p.Add("/"+field+"/"+strconv.Itoa(i), ruleWider, "the token lacks it; narrowing only takes rights away")
 			}
 		}
 	}

@@ -15,7 +15,7 @@ export interface PlainField {
   // none is the label of a check that writes an empty list, which differs from an absent one.
   none?: string
   required?: boolean
-  // secret values are not repeated beside the field.
+  // secret values are not repeated outside the field.
   secret?: boolean
 }
 

@@ -24,8 +24,8 @@ interface SettingProps<T extends Json> {
   value: T | null | undefined
   // whyNot is why the value cannot be saved.
   whyNot: string | undefined
-  // beside reports that something is changed that is no part of the value, such as a secret.
-  beside?: boolean
+  // dirty reports whether something outside the value is changed, such as a secret.
+  dirty?: boolean
   // hidden are the pointers of secrets, whose values are not repeated.
   hidden?: readonly string[]
   // onTheirs replaces the draft.
@@ -37,10 +37,10 @@ interface SettingProps<T extends Json> {
 }
 
 export function Setting<T extends Json>(props: SettingProps<T>) {
-  const { title, change, value, whyNot, beside, hidden, onTheirs, remove, command, onClose, children } = props
+  const { title, change, value, whyNot, dirty, hidden, onTheirs, remove, command, onClose, children } = props
   const [removing, setRemoving] = useState(false)
   const changes = value === undefined ? [] : diff(change.base ?? undefined, value ?? undefined)
-  const off = change.whyNot ?? whyNot ?? (changes.length > 0 || beside ? undefined : 'Nothing is changed.')
+  const off = change.whyNot ?? whyNot ?? (changes.length > 0 || dirty ? undefined : 'Nothing is changed.')
   const save = () => off === undefined && value !== undefined && change.save(value)
   return (
     <Sheet

@@ -5,7 +5,7 @@ import { Problem } from './client'
 // The first words of keys, and what is kept under them:
 //   ['me'], ['inbox', filters], ['inbox-counts', filters], ['inbox-item', id], ['actions', filters], ['action', id],
 //   ['history', id], ['forecast', id], ['workflows', filters], ['workflow', id], ['dead-letters', filters],
-//   ['dead-letter', id], ['dead-letter-summary', filters], ['executions', filters], ['config', ...]
+//   ['dead-letter', id], ['dead-letter-summary', filters], ['executions', filters], ['policy-usage'], ['config', ...]
 const refusals = new Set<() => void>()
 
 // onRefused calls heard whenever the server says that nobody is logged in.

@@ -134,7 +134,7 @@ export function List<T>(props: ListProps<T>) {
     : items.map((_, index) => ({ index, top: undefined }))
   const drawn = shown.length > 0
 
-  // revealed is what was brought into view last: a list that grows stays where it was scrolled to.
+  // revealed is the row that was brought into view last: a list that grows stays where it was scrolled to.
   const revealed = useRef('')
   // The selected row comes into view by the list's own scrolling: the page never moves.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the virtualizer is one object for as long as the list is

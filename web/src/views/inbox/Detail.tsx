@@ -47,7 +47,7 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
     ...actionQuery(id),
     enabled: painted || queries.getQueryData(['action', id]) === undefined,
   })
-  // What was not read ahead comes as a whole, so that nothing moves under the eyes.
+  // An item that was not read ahead is drawn once all of it is loaded, so that nothing moves.
   const [cold] = useState(query.data === undefined)
   const of = query.data?.envelope.tool
   const tool = useTool(item?.tool ?? (of && `${of.source}:${of.name}`))

@@ -230,14 +230,14 @@ export default function Inbox({ id }: { id?: string }) {
   )
 }
 
-// closed is the state of an address where a person closed what was open.
+// closed is the history state of an address at which a person closed the open item.
 const closed = 'closed'
 
-// useFirst calls open once a list that is opened without an item was loaded, where there is room beside it. What waits
-// later opens nothing.
+// useFirst calls open once after a list without an open item was loaded, on a wide window. Items that come later open
+// nothing.
 function useFirst(id: string | undefined, about: string, loaded: boolean, open: () => void) {
   const looked = useRef<string>(undefined)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: open is made of what the list has when it is loaded
+  // biome-ignore lint/correctness/useExhaustiveDependencies: open is of the list as it was loaded
   useLayoutEffect(() => {
     if (id !== undefined) looked.current = undefined
     else if (loaded && looked.current !== about) {

@@ -21,7 +21,7 @@ const spans = [
 const changed = (now: readonly string[], was: readonly string[] | undefined) =>
   now.join('\n') === (was ?? []).join('\n') ? undefined : now
 
-// NarrowToken takes scopes, tools and validity from a token. The server refuses what the token does not have.
+// NarrowToken takes scopes, tools and validity from a token. The server refuses rights that the token lacks.
 export function NarrowToken({ one, onDone, onClose }: { one: Token; onDone: () => void; onClose: () => void }) {
   const had = scopesOf(one.role).filter(({ scope }) => !one.scopes || one.scopes.includes(scope))
   const [kept, setKept] = useState<ReadonlySet<Scope>>(new Set(had.map(({ scope }) => scope)))

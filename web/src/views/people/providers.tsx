@@ -198,7 +198,7 @@ function ChangeProvider({
       change={changing}
       value={value}
       whyNot={whyNot}
-      beside={secret !== '' || forget}
+      dirty={secret !== '' || forget}
       onTheirs={(theirs) => theirs && setDraft(fieldsOf(theirs))}
       command="countersign provider set PROVIDER --issuer ADDRESS"
       onClose={onClose}

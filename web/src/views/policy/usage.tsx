@@ -6,7 +6,9 @@ import { Time } from '../../ui'
 // allowed.
 export function useUsage(kind: 'rules' | 'grants') {
   const { data, isError } = useQuery({
-    queryKey: ['config', 'policy-usage'],
+    // Changes of settings do not change it, and the query reads up to 100,000 actions.
+    queryKey: ['policy-usage'],
+    staleTime: 60_000,
     queryFn: ({ signal }) => get<Schemas['PolicyUsage']>('/api/v1/policy/usage', {}, signal),
   })
   const counts = new Map(data?.[kind].map((one) => [one.id, one]))

@@ -84,7 +84,7 @@ export function ChangeSubscription({
       change={changing}
       value={stored(draft)}
       whyNot={whyNot}
-      beside={secret !== '' || fromNow}
+      dirty={secret !== '' || fromNow}
       onTheirs={(theirs) => theirs && setDraft(fieldsOf(theirs))}
       command="countersign subscription set NAME --source SOURCE --kinds NAMES"
       onClose={onClose}
