@@ -215,8 +215,8 @@ func reportPage(r *report, f pageFigures) {
 		r.note("%s: %d events in %.0f s, %d long tasks, the longest %.0f ms; heap %.1f MB before, %.1f MB after", e.view,
 			e.events.Events, e.events.Seconds, e.events.Long, e.events.Longest, e.events.HeapBefore/1e6, e.events.HeapAfter/1e6)
 	}
-	r.aimed("page, long tasks, inbox", "/s at most", f.Inbox.LongInOneSecond, 1, map[string]float64{"longest_ms": f.Inbox.Longest})
-	r.aimed("page, long tasks, actions", "/s at most", f.Actions.LongInOneSecond, 1, map[string]float64{"longest_ms": f.Actions.Longest})
+	r.aimed("page, long tasks, inbox", "a second at most", f.Inbox.LongInOneSecond, 1, map[string]float64{"longest_ms": f.Inbox.Longest})
+	r.aimed("page, long tasks, actions", "a second at most", f.Actions.LongInOneSecond, 1, map[string]float64{"longest_ms": f.Actions.Longest})
 	r.aimed("page, heap, 10,000 events", "MB more", f.Hour.growth(), 10, map[string]float64{"before": f.Hour.HeapBefore, "after": f.Hour.HeapAfter})
 }
 
