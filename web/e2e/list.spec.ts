@@ -226,3 +226,29 @@ test('filters are chosen with their counts, the focus stays, and one that the li
   await page.getByRole('button', { name: 'Remove it' }).click()
   await expect(rows.first()).toBeVisible()
 })
+
+test('the first item is shown by one request each, sent early, and nothing moves meanwhile', async ({
+  operator: page,
+  recorder,
+}) => {
+  await recorder.propose('boxed', '{"title":"Shown soon"}')
+  const asked: string[] = []
+  page.on('request', (one) => asked.push(new URL(one.url()).pathname.replace(/[0-9a-f-]{36}/, 'ID')))
+  await page.addInitScript(() => {
+    const moved = { sum: 0 }
+    Object.assign(window, { moved })
+    new PerformanceObserver((list) => {
+      for (const one of list.getEntries()) moved.sum += (one as PerformanceEntry & { value: number }).value
+    }).observe({ type: 'layout-shift', buffered: true })
+  })
+  await page.setViewportSize({ width: 1350, height: 940 })
+  await page.goto(`${url()}/inbox`)
+  await expect(page.getByRole('article')).toBeVisible()
+  await expect(page.getByRole('tab', { name: /^All \d/ })).toBeVisible()
+  const until = asked.findIndex((path) => path.endsWith('ID/forecast'))
+  const before = asked.slice(0, until + 1).filter((path) => path.startsWith('/api/'))
+  for (const path of ['/api/v1/me', '/api/v1/inbox', '/api/v1/inbox/counts', '/api/v1/actions/ID'])
+    expect(before.filter((one) => one === path)).toEqual([path])
+  expect(before.length).toBeLessThanOrEqual(8)
+  expect(await page.evaluate(() => (window as unknown as { moved: { sum: number } }).moved.sum)).toBeLessThan(0.01)
+})

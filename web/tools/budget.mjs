@@ -5,9 +5,10 @@ import { gzipSync } from 'node:zlib'
 const folder = new URL('../dist/', import.meta.url)
 const most = { first: 150_000, css: 12_000, later: 40_000 }
 const entry = readFileSync(new URL('app.js', folder), 'utf8')
-// What app.js imports at once is loaded with it.
+const document = readFileSync(new URL('index.html', folder), 'utf8')
+// What the document names, and what app.js imports at once, is loaded first.
 const first = new Set([
-  'app.js',
+  ...[...document.matchAll(/="\.\/([\w-]+\.js)"/g)].map((found) => found[1]),
   ...[...entry.matchAll(/(?:from|import)\s*["']\.\/([\w-]+\.js)["']/g)].map((found) => found[1]),
 ])
 let loaded = 0

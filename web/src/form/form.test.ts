@@ -6,6 +6,7 @@ import { advisor } from './advice'
 import { add, draftOf, put, take, type } from './draft'
 import { type Field, face, fieldsOf, leaves, plan, read } from './plan'
 import { anyArgs, anySchema } from './random'
+import { words } from './text'
 
 // rebuilt puts a value together from nothing but what the fields show.
 function rebuilt(of: Field): Json {
@@ -202,4 +203,22 @@ test('advice names the place and is no stricter than the server', () => {
   expect(advise(`{"to":[],"n":9007199254740993,"p":"${'a'.repeat(60)}b","not":"y","one":"z"}`)).toEqual([])
   expect(advise('{"to":[],"n":1.50}')).toEqual(['/n'])
   expect(advisor({ $ref: 'https://example.org/other' })({})).toEqual([])
+})
+
+test('the parts of two texts are the texts, and a change in a long one is found', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (was, now) => {
+      const parts = words(was, now)
+      const side = (other: 'was' | 'now') =>
+        parts
+          .filter((part) => part.side !== other)
+          .map((part) => part.text)
+          .join('')
+      expect([side('now'), side('was')]).toEqual([was, now])
+    }),
+  )
+  const long = 'All of it. '.repeat(20_000)
+  expect(
+    words(long, `${long.slice(0, 99_004)}new ${long.slice(99_004)}`).filter((part) => part.side !== 'same'),
+  ).toEqual([{ text: 'new ', side: 'now' }])
 })

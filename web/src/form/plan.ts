@@ -78,9 +78,17 @@ export function plan(schema: Json | undefined, value: Json, chosen = none): Fiel
   return whole(schema ?? {}, value, false, chosen)
 }
 
+// planned has the fields of the values that are read: several parts of the page show the same one.
+const planned = new WeakMap<object, { schema: Json | undefined; field: Field }>()
+
 // fieldsOf returns the field of a whole value, to read: a list is a line or a table where it can be.
 export function fieldsOf(schema: Json | undefined, value: Json): Field {
-  return whole(schema ?? {}, value, true, none)
+  if (value === null || typeof value !== 'object') return whole(schema ?? {}, value, true, none)
+  const known = planned.get(value)
+  if (known && known.schema === schema) return known.field
+  const field = whole(schema ?? {}, value, true, none)
+  planned.set(value, { schema, field })
+  return field
 }
 
 function whole(root: Json, value: Json, reading: boolean, chosen: Chosen): Field {

@@ -86,11 +86,21 @@ function placesOf(currency: string): number {
   return options.maximumFractionDigits ?? 2
 }
 
+// A formatter is made once: making one costs more than all the rest of showing a value.
+const formatters = new Map<string, Intl.DateTimeFormat>()
+
+function formatter(language: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const name = language + JSON.stringify(options)
+  const made = formatters.get(name) ?? new Intl.DateTimeFormat(language, options)
+  formatters.set(name, made)
+  return made
+}
+
 function format(at: Date, what: 'day' | 'time' | 'offset', zone: Zone): string {
   const timeZone = zone === 'UTC' ? 'UTC' : undefined
   if (what === 'offset')
     return (
-      new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' })
+      formatter('en', { timeZone, timeZoneName: 'longOffset' })
         .formatToParts(at)
         .find((part) => part.type === 'timeZoneName')
         ?.value.replace('GMT', 'UTC')
@@ -99,5 +109,5 @@ function format(at: Date, what: 'day' | 'time' | 'offset', zone: Zone): string {
   const day = { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' } as const
   const seconds = at.getUTCSeconds() ? ({ second: '2-digit' } as const) : {}
   const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', ...seconds } as const
-  return new Intl.DateTimeFormat('en-GB', { timeZone, ...day, ...(what === 'time' ? clock : {}) }).format(at)
+  return formatter('en-GB', { timeZone, ...day, ...(what === 'time' ? clock : {}) }).format(at)
 }

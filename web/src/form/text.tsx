@@ -74,8 +74,25 @@ interface Part {
   side: 'same' | 'was' | 'now'
 }
 
-// words returns the parts of two texts. Where finding them would take long, they are the two texts.
+// words returns the parts of two texts. Words at their beginning and end that are the same are parts of their own, so
+// that a change in a long text is found at once. Where finding the others would take long, they are the two texts.
 export function words(was: string, now: string): Part[] {
+  const most = Math.min(was.length, now.length)
+  let start = 0
+  while (start < most && was.charCodeAt(start) === now.charCodeAt(start)) start++
+  while (start > 0 && !/\s/.test(was[start - 1]!)) start--
+  let end = 0
+  while (end < most - start && was.charCodeAt(was.length - 1 - end) === now.charCodeAt(now.length - 1 - end)) end++
+  while (end > 0 && !/\s/.test(was[was.length - end]!)) end--
+  const parts: Part[] = [
+    { text: was.slice(0, start), side: 'same' },
+    ...inner(was.slice(start, was.length - end), now.slice(start, now.length - end)),
+    { text: was.slice(was.length - end), side: 'same' },
+  ]
+  return parts.filter((part) => part.text !== '')
+}
+
+function inner(was: string, now: string): Part[] {
   const found =
     was.length + now.length > 100_000 ? undefined : diffWordsWithSpace(was, now, { maxEditLength: 400, timeout: 60 })
   if (!found)

@@ -74,6 +74,14 @@ export function path(to: string, query: Query = {}): string {
   return text ? `${to}?${text}` : to
 }
 
+// taken returns the answer to a request that public/start.js sent before this script was loaded, once.
+function taken(at: string): Promise<Response> | undefined {
+  const { early } = globalThis as { early?: Map<string, Promise<Response>> }
+  const answer = early?.get(at)
+  early?.delete(at)
+  return answer
+}
+
 // request sends a request and returns the answer, or throws a Problem. A network error is thrown as fetch throws it.
 export async function request<T>(method: string, to: string, options: Options = {}): Promise<Answer<T>> {
   const headers = new Headers({ Accept: 'application/json' })
@@ -81,14 +89,16 @@ export async function request<T>(method: string, to: string, options: Options = 
   if (options.ifMatch) headers.set(options.ifMatch === '*' ? 'If-None-Match' : 'If-Match', options.ifMatch)
   if (options.csv !== undefined) headers.set('Content-Type', 'text/csv')
   const sent = options.csv ?? (options.body === undefined ? undefined : stringify(options.body as Json))
-  const answer = await fetch(path(to, options.query), {
-    method,
-    headers,
-    body: sent,
-    keepalive: options.outlives && (sent?.length ?? 0) <= mostOutlives,
-    signal: options.signal,
-    redirect: 'error',
-  })
+  const at = path(to, options.query)
+  const answer = await ((method === 'GET' && taken(at)) ||
+    fetch(at, {
+      method,
+      headers,
+      body: sent,
+      keepalive: options.outlives && (sent?.length ?? 0) <= mostOutlives,
+      signal: options.signal,
+      redirect: 'error',
+    }))
   const text = await answer.text()
   const isJSON = /[/+]json\b/.test(answer.headers.get('Content-Type') ?? '')
   const body = isJSON && text ? parse(text) : {}

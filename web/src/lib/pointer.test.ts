@@ -49,6 +49,17 @@ test('applying a diff to one value gives the other', () => {
   )
 })
 
+test('what differs in a set is what differs between the first and each other', () => {
+  fc.assert(
+    fc.property(fc.array(anyText, { minLength: 1, maxLength: 5 }), (texts) => {
+      const values = texts.map((text) => parse(text))
+      const one = values.flatMap((value) => diff(values[0], value).map((change) => change.pointer))
+      expect(new Set(differing(values))).toEqual(new Set(one))
+      expect(differing(values)).toHaveLength(new Set(one).size)
+    }),
+  )
+})
+
 test('a pointer leads through the names it was made of', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (names) => {

@@ -1,5 +1,5 @@
 // JSON Pointers (RFC 6901) into values, without changing the values.
-import { fromEntries, isObject, type Json, keys, same } from './json'
+import { fromEntries, isObject, type Json, type JsonObject, keys, same } from './json'
 
 // tokens returns the names that a pointer goes through.
 export function tokens(pointer: string): string[] {
@@ -79,9 +79,28 @@ export function diff(was: Json | undefined, now: Json | undefined, pointer = '')
   return [{ pointer, was, now }]
 }
 
-// differing returns the pointers in which values of a set are not all the same.
-export function differing(values: readonly Json[]): string[] {
-  const pointers = new Set<string>()
-  for (const value of values.slice(1)) for (const change of diff(values[0], value)) pointers.add(change.pointer)
-  return [...pointers]
+// differing returns the pointers in which values of a set are not all the same: all of diff between the first and each
+// other. The values are compared together, since a list compares a thousand.
+export function differing(values: readonly (Json | undefined)[], pointer = ''): string[] {
+  const [first] = values
+  const others = values.filter((value) => !Object.is(value, first))
+  if (others.length === 0) return []
+  const alike = Array.isArray(first) ? others.filter(Array.isArray) : isObject(first) ? others.filter(isObject) : []
+  if (!Array.isArray(first) && !isObject(first)) return others.some((value) => !same(first, value)) ? [pointer] : []
+  const inside = (name: string | number) =>
+    differing(
+      [first, ...alike].map((value) => member(value, name)),
+      join(pointer, name),
+    )
+  const deeper = Array.isArray(first)
+    ? Array.from({ length: Math.max(first.length, ...alike.map((value) => value.length as number)) }, (_, i) =>
+        inside(i),
+      )
+    : [...new Set([first, ...alike].flatMap((value) => keys(value as JsonObject)))].map(inside)
+  return [...(alike.length < others.length ? [pointer] : []), ...deeper.flat()]
+}
+
+function member(value: Json | undefined, name: string | number): Json | undefined {
+  if (Array.isArray(value)) return value[name as number]
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 }

@@ -161,14 +161,19 @@ export function List<T>(props: ListProps<T>) {
     }
   }, [selected, at, virtual, drawn, rowHeight, layout])
 
+  // Where not all rows are in the document, the list knows without the browser's layout which are in view.
+  const end = virtual ? (virtualizer.range?.endIndex ?? 0) : -1
+  useEffect(() => {
+    if (end >= items.length - 20) onEnd?.()
+  }, [end, items.length, onEnd])
   useEffect(() => {
     const element = scroller.current
-    if (!element || !onEnd) return
+    if (!element || !onEnd || virtual) return
     const near = () => element.scrollTop + element.clientHeight > element.scrollHeight - 20 * rowHeight && onEnd()
     near()
     element.addEventListener('scroll', near, { passive: true })
     return () => element.removeEventListener('scroll', near)
-  }, [onEnd, rowHeight, items.length, heads])
+  }, [onEnd, rowHeight, items.length, heads, virtual])
 
   const draw = ({ index, top }: { index: number; top: number | undefined }) => {
     const item = items[index]

@@ -21,17 +21,19 @@ import { onlyApproving, whyNotOf } from './reasons'
 import { approved, nameOf, refuse, send, undoes, useQueue } from './sending'
 
 // glance is how long an action has to have been open before it can be approved, so that a second press of the key does
-// not decide about the next one; look is the same for what is of high risk or cannot be taken back.
+// not decide about the next one; look is the same for what is of high risk, or not known to be reversible.
 const glance = 300
 const look = 1_000
 
 function useOpenFor(ms: number): boolean {
+  const [since] = useState(() => performance.now())
   const [over, setOver] = useState(false)
   useEffect(() => {
-    setOver(false)
-    const timer = setTimeout(() => setOver(true), ms)
+    const left = since + ms - performance.now()
+    setOver(left <= 0)
+    const timer = setTimeout(() => setOver(true), left)
     return () => clearTimeout(timer)
-  }, [ms])
+  }, [since, ms])
   return over
 }
 
@@ -68,7 +70,7 @@ export function Bar(looking: Looking) {
   const { busy, run } = useWaiting(looking)
   const queue = useQueue()
   const [always, setAlways] = useState(false)
-  const grave = action.envelope.risk === 'high' || item?.reversible === false
+  const grave = action.envelope.risk === 'high' || !item?.reversible
   const openLong = useOpenFor(grave ? look : glance)
   const over = useOver(action)
   const editing = memory.mode === 'edit' && memory.draft !== undefined

@@ -10,7 +10,7 @@ import { fieldsOf } from '../../form/plan'
 import { Changes, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
-import { get, type Problem, type Schemas } from '../../lib/client'
+import type { Problem, Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
 import { type Json, same, stringify } from '../../lib/json'
 import { afterPaint, usePainted } from '../../lib/painted'
@@ -22,7 +22,7 @@ import { Acknowledge } from './Acknowledge'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
 import { useHeld } from './hand'
-import { type Action, actionQuery, decided, type Item } from './items'
+import { type Action, actionQuery, decided, type Item, toolQuery } from './items'
 import { Lookalikes } from './Lookalikes'
 import type { Looking } from './looking'
 import { rebased, remember, useMemory } from './memory'
@@ -47,10 +47,10 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
     ...actionQuery(id),
     enabled: painted || queries.getQueryData(['action', id]) === undefined,
   })
-  // An item that was not read ahead is drawn once all of it is loaded, so that nothing moves.
-  const [cold] = useState(query.data === undefined)
   const of = query.data?.envelope.tool
   const tool = useTool(item?.tool ?? (of && `${of.source}:${of.name}`))
+  // An item that was not read ahead is drawn once all of it is loaded, so that nothing moves.
+  const [cold] = useState(query.data === undefined || tool.isPending)
   const forecast = useQuery<Schemas['Forecast'], Problem>({
     ...forecastQuery(id),
     enabled: cold && (item ? decided(item.kind) : query.data?.phase === 'pending'),
@@ -81,12 +81,7 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
 }
 
 function useTool(name: string | undefined) {
-  return useQuery<Schemas['Tool'], Problem>({
-    queryKey: ['config', 'tool', name],
-    enabled: name !== undefined,
-    queryFn: ({ signal }) => get<Schemas['Tool']>(`/api/v1/tools/${encodeURIComponent(name!)}`, {}, signal),
-    staleTime: 60_000,
-  })
+  return useQuery<Schemas['Tool'], Problem>({ ...toolQuery(name), enabled: name !== undefined })
 }
 
 function Loaded({

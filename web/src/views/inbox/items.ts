@@ -132,6 +132,14 @@ export const actionQuery = (id: string) => ({
     get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
 })
 
+// toolQuery reads a tool's definition.
+export const toolQuery = (name: string | undefined) => ({
+  queryKey: ['config', 'tool', name],
+  queryFn: ({ signal }: { signal: AbortSignal }) =>
+    get<Schemas['Tool']>(`/api/v1/tools/${encodeURIComponent(name!)}`, {}, signal),
+  staleTime: 60_000,
+})
+
 // decided says whether items of a kind are approved or denied.
 export const decided = (kind: Kind | undefined) => kind === 'approval' || kind === 'question' || kind === 'review'
 

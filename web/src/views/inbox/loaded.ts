@@ -7,6 +7,7 @@ import { type Json, same } from '../../lib/json'
 import { isPaused } from '../../lib/live'
 import { queries } from '../../lib/query'
 import { most } from '../actions/rows'
+import { opensFirst, readAhead } from './ahead'
 import { byGroup } from './groups'
 import { type Filters, type Item, keyOf } from './items'
 
@@ -104,8 +105,12 @@ const size = 200
 const readEvery = 1_000
 const failedFor = 10_000
 
-const read = (filters: Filters, cursor: string, signal?: AbortSignal) =>
-  get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit: size, cursor }, signal)
+// A list begins with few items, which are shown soon; the others of its first page come after so many milliseconds.
+const few = 40
+const restAfter = 400
+
+const read = (filters: Filters, cursor: string, limit: number, signal?: AbortSignal) =>
+  get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit, cursor }, signal)
 
 // useRounds reads pages that are stale again, one after the other, for as long as there are some.
 function useRounds(filters: Filters, loaded: Loaded | undefined) {
@@ -121,7 +126,7 @@ function useRounds(filters: Filters, loaded: Loaded | undefined) {
       const at = performance.now()
       if (isPaused() || document.hidden) return setFailures((n) => n + 1)
       try {
-        const page = await read(latest.current, cursor, ended.signal)
+        const page = await read(latest.current, cursor, size, ended.signal)
         queries.setQueryData<Loaded>(['inbox', latest.current], (before) => {
           const now = before?.starts.find((one) => one.cursor === cursor)
           return before && now ? withPage(before, now, page, at) : before
@@ -147,7 +152,9 @@ export function useInbox(filters: Filters) {
     structuralSharing: false,
     queryFn: async ({ signal }) => {
       const at = performance.now()
-      const page = await read(filters, '', signal)
+      const known = queries.getQueryData<Loaded>(key) !== undefined
+      const page = await read(filters, '', known ? size : few, signal)
+      if (!known && page.items[0] && opensFirst()) readAhead(page.items[0])
       return begun(queries.getQueryData<Loaded>(key), page, at, filters.order?.[0])
     },
   })
@@ -157,20 +164,28 @@ export function useInbox(filters: Filters) {
   const [moreError, setMoreError] = useState<unknown>()
   const about = JSON.stringify(filters)
   const cursor = loaded?.next_cursor
-  const full = loaded !== undefined && loaded.items.length >= most
+  const count = loaded?.items.length ?? 0
+  const full = count >= most
+  const short = loaded !== undefined && count < size
+  const limit = short ? size - count : size
   const more = useCallback(() => {
     if (!cursor || full || reading.current === about + cursor) return
     reading.current = about + cursor
     setMoreError(undefined)
     const asked = JSON.parse(about) as Filters
     const at = performance.now()
-    read(asked, cursor)
+    read(asked, cursor, limit)
       .then((page) =>
         queries.setQueryData<Loaded>(['inbox', asked], (before) => before && extended(before, cursor, page, at)),
       )
       .catch(setMoreError)
       .finally(() => (reading.current = ''))
-  }, [about, cursor, full])
+  }, [about, cursor, full, limit])
+  useEffect(() => {
+    if (!short) return
+    const timer = setTimeout(more, restAfter)
+    return () => clearTimeout(timer)
+  }, [short, more])
   return {
     items: loaded?.items,
     error: query.error,

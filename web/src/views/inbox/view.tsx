@@ -1,10 +1,9 @@
 // The inbox: what waits for a person, as a list and one thing of it in full.
-import { lazy, Suspense, useDeferredValue, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import type { Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { afterPaint } from '../../lib/painted'
-import { queries } from '../../lib/query'
 import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
 import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
@@ -13,14 +12,13 @@ import { SavedViews } from '../../ui/saved'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { AcknowledgeMarked } from './Acknowledge'
+import { closed, opensFirst, readAhead } from './ahead'
 import { Detail } from './Detail'
-import { forecastQuery } from './decide'
 import { Facets, Filter, Misread } from './Filter'
 import { following, groupingOf } from './groups'
 import { useGroups, useHeads } from './Heads'
 import { holdsBar, toBar, useHand } from './hand'
 import {
-  actionQuery,
   complaints,
   decided,
   type Filters,
@@ -230,9 +228,6 @@ export default function Inbox({ id }: { id?: string }) {
   )
 }
 
-// closed is the history state of an address at which a person closed the open item.
-const closed = 'closed'
-
 // useFirst calls open once after a list without an open item was loaded, on a wide window. Items that come later open
 // nothing.
 function useFirst(id: string | undefined, about: string, loaded: boolean, open: () => void) {
@@ -242,7 +237,7 @@ function useFirst(id: string | undefined, about: string, loaded: boolean, open: 
     if (id !== undefined) looked.current = undefined
     else if (loaded && looked.current !== about) {
       looked.current = about
-      if (history.state !== closed && !matchMedia('(max-width: 900px)').matches) open()
+      if (opensFirst()) open()
     }
   }, [id, about, loaded])
 }
@@ -270,14 +265,8 @@ function summary(counts: Schemas['InboxCounts']): string {
 // useReadAhead reads what is opened after the next decision, while a person still reads what is open.
 function useReadAhead(item: Item | undefined) {
   const id = item && keyOf(item)
-  const forecast = decided(item?.kind)
-  useEffect(() => {
-    if (!id) return
-    return afterPaint(() => {
-      void queries.prefetchQuery(actionQuery(id))
-      if (forecast) void queries.prefetchQuery(forecastQuery(id))
-    })
-  }, [id, forecast])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an item is read once, whatever the list says of it later
+  useEffect(() => (item ? afterPaint(() => readAhead(item)) : undefined), [id])
 }
 
 // joined returns filters as the API takes them, several with commas between.
@@ -364,7 +353,12 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   )
 }
 
-// Likeness compares with all that waits, after what was asked for is shown.
+function likeness(item: Item, items: readonly Item[]) {
+  const others = decided(item.kind) ? alike(item, items) : []
+  return { item, others, differ: differences([item, ...others]) }
+}
+
+// Likeness compares with all that waits, after what was asked for is painted.
 function Likeness({
   item: now,
   items: all,
@@ -374,10 +368,8 @@ function Likeness({
   items: readonly Item[]
   onMark: (items: Item[]) => void
 }) {
-  const item = useDeferredValue(now)
-  const items = useDeferredValue(all)
-  const others = useMemo(() => (decided(item.kind) ? alike(item, items) : []), [item, items])
-  const differ = useMemo(() => differences([item, ...others]), [item, others])
+  const [{ item, others, differ }, setFound] = useState(() => likeness(now, []))
+  useEffect(() => afterPaint(() => setFound(likeness(now, all))), [now, all])
   if (!others.length) return null
   return (
     <p className="likeness row">

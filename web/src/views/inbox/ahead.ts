@@ -1,0 +1,17 @@
+// What is read before a person opens it.
+import { queries } from '../../lib/query'
+import { forecastQuery } from './decide'
+import { actionQuery, decided, type Item, keyOf, toolQuery } from './items'
+
+// readAhead reads all that is shown of an item, as far as it is not known.
+export function readAhead(item: Item) {
+  void queries.prefetchQuery(actionQuery(keyOf(item)))
+  void queries.prefetchQuery(toolQuery(item.tool))
+  if (decided(item.kind)) void queries.prefetchQuery(forecastQuery(keyOf(item)))
+}
+
+// closed is the history state of an address at which a person closed the open item.
+export const closed = 'closed'
+
+// opensFirst reports whether the first item of a list opens by itself: on a wide window, unless a person closed one.
+export const opensFirst = () => history.state !== closed && !matchMedia('(max-width: 900px)').matches
