@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,10 +280,8 @@ func callTools(ctx context.Context, s *suite, h *environment, api *process.API, 
 func (h *environment) spent(ctx context.Context, api *process.API) (used [3]time.Duration, err error) {
 	var backend int
 	err = h.pool.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&backend)
-	for i, pid := range []int{api.Child.PID(), os.Getpid(), process.Parent(backend)} {
-		used[i] = process.TreeTime(pid)
-	}
-	return used, err
+	// The API is a child of this process.
+	return [3]time.Duration{process.TreeTime(api.Child.PID()), processorTime(), process.TreeTime(process.Parent(backend))}, err
 }
 
 // connect opens n sessions of MCP, each with a client of its own. done closes them,
