@@ -21,6 +21,10 @@ const (
 	// timeout bounds a run for several callers, which does not use the context
 	// of any of them.
 	timeout = 30 * time.Second
+	// lingerMost is the most time that a run waits for others of many callers, and
+	// manyCallers how many these are; few callers wait for nobody.
+	lingerMost  = slow / 2
+	manyCallers = 8
 )
 
 var (
@@ -49,6 +53,14 @@ type queue[C any] struct {
 	// running is the number of runs in progress; if it is 0, waiting is empty.
 	running int
 	waiting []*waiter[C]
+	// callers is the number of callers that Expect announced, and took the duration of
+	// the last run while there are any.
+	callers int
+	took    time.Duration
+	// full is closed when as many calls wait as a lingering run wants; nil if no run
+	// lingers.
+	full  chan struct{}
+	wants int
 }
 
 type waiter[C any] struct {
@@ -95,6 +107,7 @@ func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 	if w.lead != nil {
 		// Goroutines that can run already make their calls first, and join.
 		runtime.Gosched()
+		g.linger(key, w)
 		g.gather(key, w)
 		g.runAll(ctx, key, w.lead)
 	}
@@ -109,17 +122,78 @@ func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 func (g *Group[K, C]) enter(key K, w *waiter[C]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q := g.queues[key]
-	if q == nil {
-		q = &queue[C]{}
-		g.queues[key] = q
-	}
+	q := g.queue(key)
 	if q.running == 0 {
 		q.running++
 		return true
 	}
 	q.waiting = append(q.waiting, w)
+	if q.full != nil && len(q.waiting) >= q.wants {
+		close(q.full)
+		q.full = nil
+	}
 	return false
+}
+
+// queue returns the queue of a key. The caller holds the mutex.
+func (g *Group[K, C]) queue(key K) *queue[C] {
+	q := g.queues[key]
+	if q == nil {
+		q = &queue[C]{}
+		g.queues[key] = q
+	}
+	return q
+}
+
+// forget removes a queue that nobody uses. The caller holds the mutex.
+func (g *Group[K, C]) forget(key K, q *queue[C]) {
+	if q.running == 0 && q.callers == 0 {
+		delete(g.queues, key)
+	}
+}
+
+// Expect announces a caller that makes one call of a key after another, until done is
+// called. While there are many such callers, a run waits until half of them have called,
+// and at most as long as the run before took: each run costs, and the other half is
+// being served meanwhile.
+func (g *Group[K, C]) Expect(key K) (done func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queue(key).callers++
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		q := g.queues[key]
+		q.callers--
+		g.forget(key, q)
+	})
+}
+
+// linger waits until the run that a waiter leads has as many calls as Expect describes.
+func (g *Group[K, C]) linger(key K, w *waiter[C]) {
+	g.mu.Lock()
+	q := g.queues[key]
+	wants := min(q.callers/2, g.most) - len(w.lead)
+	if q.callers < manyCallers || len(q.waiting) >= wants || q.full != nil {
+		g.mu.Unlock()
+		return
+	}
+	full := make(chan struct{})
+	q.full, q.wants = full, wants
+	most := min(q.took, lingerMost)
+	g.mu.Unlock()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-full:
+		return
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if q.full == full {
+		q.full = nil
+	}
 }
 
 // leave removes a waiter, and reports whether it was still waiting.
@@ -139,13 +213,14 @@ func (g *Group[K, C]) leave(key K, w *waiter[C]) bool {
 // reports the result to the others. Then the next waiter leads.
 func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
 	err := errPanicked
+	began := time.Now()
 	defer func() {
 		for i, w := range members {
 			if w.err = err; i > 0 {
 				close(w.done)
 			}
 		}
-		g.next(key)
+		g.next(key, time.Since(began))
 	}()
 	calls := make([]C, len(members))
 	for i, w := range members {
@@ -173,14 +248,16 @@ func (g *Group[K, C]) gather(key K, w *waiter[C]) {
 }
 
 // next ends a run and lets the first waiter lead the next one.
-func (g *Group[K, C]) next(key K) {
+func (g *Group[K, C]) next(key K, took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.queues[key]
+	q.took = took
 	if len(q.waiting) > 0 {
 		g.lead(q)
-	} else if q.running--; q.running == 0 {
-		delete(g.queues, key)
+	} else {
+		q.running--
+		g.forget(key, q)
 	}
 }
 

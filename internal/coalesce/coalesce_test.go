@@ -267,3 +267,99 @@ func TestCallsThatAreReadyJoinTheFirst(t *testing.T) {
 		t.Errorf("runs of %v calls and others, want one of 8", sizes)
 	})
 }
+
+// announced returns a Group with a run that takes four milliseconds, of which many
+// callers are announced and one call was made.
+func announced(t *testing.T, callers int) (*coalesce.Group[string, *call], *recorder, []func()) {
+	t.Helper()
+	r := &recorder{takes: 4 * time.Millisecond}
+	g := coalesce.New(100, r.run)
+	done := make([]func(), callers)
+	for i := range done {
+		done[i] = g.Expect("a")
+	}
+	if err := g.Do(t.Context(), "a", &call{in: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return g, r, done
+}
+
+// TestManyCallersWaitForEachOther makes calls with half a millisecond between.
+func TestManyCallersWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		callers, calls int
+		want           []int
+	}{
+		"until half of them have called":             {16, 8, []int{1, 8}},
+		"not for longer than the run before":         {16, 4, []int{1, 4}},
+		"few callers do not wait":                    {7, 4, []int{1, 1, 3}},
+		"more than half of them wait for nobody":     {16, 12, []int{1, 8, 4}},
+		"callers that have ended are not waited for": {0, 4, []int{1, 1, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g, r, done := announced(t, max(tt.callers, 16))
+				for _, end := range done[tt.callers:] {
+					end()
+					end() // a second time it does nothing
+				}
+				began := time.Now()
+				var wg sync.WaitGroup
+				for n := range tt.calls {
+					wg.Go(func() {
+						time.Sleep(time.Duration(n) * 500 * time.Microsecond)
+						c := &call{in: n + 1}
+						if err := g.Do(t.Context(), "a", c); err != nil || c.out != 2*c.in {
+							t.Errorf("Do(%d) = %v, %v", c.in, c.out, err)
+						}
+					})
+				}
+				wg.Wait()
+
+				if !slices.Equal(r.sizes, tt.want) {
+					t.Errorf("runs of %v calls, want %v", r.sizes, tt.want)
+				}
+				if took := time.Since(began); took > 16*time.Millisecond {
+					t.Errorf("the calls took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// TestCallerThatLeavesWhileOthersAreAwaited cancels the call that waits for others, and
+// one of these.
+func TestCallerThatLeavesWhileOthersAreAwaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, r, _ := announced(t, 16)
+		contexts, cancels := make([]context.Context, 5), make([]context.CancelFunc, 5)
+		errs := make([]error, 5)
+		var wg sync.WaitGroup
+		for n := range errs {
+			contexts[n], cancels[n] = context.WithCancel(t.Context())
+			defer cancels[n]()
+			wg.Go(func() {
+				c := &call{in: n + 1}
+				if errs[n] = g.Do(contexts[n], "a", c); errs[n] == nil && c.out != 2*(n+1) {
+					t.Errorf("Do(%d) = %d", n, c.out)
+				}
+			})
+			synctest.Wait()
+		}
+		cancels[0]()
+		cancels[3]()
+		wg.Wait()
+
+		for n, err := range errs {
+			if left := errors.Is(err, context.Canceled); err != nil && !left || left != (n == 3) {
+				t.Errorf("call %d = %v", n, err)
+			}
+		}
+		if want := []int{1, 4}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
+	})
+}

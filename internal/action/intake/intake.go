@@ -94,6 +94,10 @@ func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelop
 	return answers, err
 }
 
+// Expect announces a caller that makes single proposals of a tenant, each when the one
+// before has ended, until done is called. Many such callers share transactions more.
+func (in *Intake) Expect(tenant envelope.TenantID) (done func()) { return in.single.Expect(tenant) }
+
 // AcceptCounted is Accept that also returns the remaining limits of the
 // submitter's session, those that its proposals count to.
 func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, []fault.Quota, error) {

@@ -40,6 +40,8 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	}
 	by := ts.submitter(req)
 	by.Base = base
+	ended := ts.Intake.Expect(by.Tenant)
+	defer ended()
 	answers, err := ts.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {
 		err = answers[0].Err
@@ -50,8 +52,17 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	if err != nil {
 		return nil, err
 	}
+	if answers[0].Scheduled() {
+		defer time.AfterFunc(quick, ended).Stop()
+	} else {
+		ended()
+	}
 	return ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, accepted{answers[0].Known, answers[0].Scheduled()})
 }
+
+// quick is how long a call may take for its client to be expected to make the next one
+// soon.
+const quick = 100 * time.Millisecond
 
 // submitter returns the holder as an intake.Submitter, with the request of a
 // call.

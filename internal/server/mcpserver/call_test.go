@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -476,6 +477,61 @@ func TestCancelledClientDoesNotCancelTheAction(t *testing.T) {
 			t.Errorf("the action is %s, want sent", got.raw)
 		}
 	})
+}
+
+// TestCallsThatWaitForEachOtherAreAnsweredEach makes calls in many sessions, so that they
+// share transactions, while every third client leaves at some moment of its call.
+func TestCallsThatWaitForEachOtherAreAnsweredEach(t *testing.T) {
+	t.Parallel()
+	const sessions, calls = 12, 4
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	f.src.On("read", func(_ context.Context, call source.Call) sourcetest.Step {
+		echo, err := json.Marshal(object{"content": []object{{"type": "text", "text": string(call.Args)}}})
+		if err != nil {
+			t.Error(err)
+		}
+		return sourcetest.Done(string(echo))
+	})
+	clients := make([]*client, sessions)
+	for i := range clients {
+		clients[i] = f.connect(f.agent, withoutSessions)
+	}
+
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			for n := range calls {
+				ctx, cancel := context.WithCancel(t.Context())
+				leaves := i%3 == 0
+				if leaves {
+					time.AfterFunc(time.Duration(i*calls+n)*time.Millisecond/4, cancel)
+				}
+				at := fmt.Sprintf("%d-%d", i, n)
+				res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: nameRead, Arguments: object{"at": at}})
+				cancel()
+				switch {
+				case err != nil && leaves:
+				case err != nil:
+					t.Errorf("call %s = %v", at, err)
+				case read(t, res).text != fmt.Sprintf(`{"at": %q}`, at):
+					t.Errorf("call %s is answered %s", at, read(t, res).raw)
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	made := make(map[string]int)
+	for _, call := range f.src.Calls() {
+		made[string(call.Args)]++
+	}
+	for i := range clients {
+		for n := range calls {
+			if count := made[fmt.Sprintf(`{"at": "%d-%d"}`, i, n)]; count > 1 || count == 0 && i%3 != 0 {
+				t.Errorf("call %d-%d was made %d times", i, n, count)
+			}
+		}
+	}
 }
 
 func TestDriftBetweenApprovalAndSendingStopsIt(t *testing.T) {
