@@ -1,18 +1,35 @@
 #!/usr/bin/env bash
-# Prints the packages of the main module whose tests run with the race detector
-# (racy.sh yes) or without it (racy.sh no). With it run the packages whose own
-# code starts goroutines or uses channels, locks or atomics. Tests of the others run
+# Decides which tests of the main module run with the race detector. Prints the packages
+# whose tests run with it (racy.sh yes) or without it (racy.sh no), and arguments of go
+# test for those of which some run with it as well (racy.sh some).
+#
+# With it run the packages whose own code starts goroutines or uses channels, locks or
+# atomics. A wait for a context or a timer shares nothing. Tests of the others run
 # things at once too, but what these share is the database or belongs to one of
 # the former packages. Exempt are internal/dev/rules, which only reads sources,
-# and internal/tenant/policy and internal/triage/evaluate, whose tests compute for
-# minutes with the detector, and which packages that run with it call at once. The
-# nightly workflow races every package. Those with the most tests come first: go test begins in
-# this order, and the last to end would otherwise be alone.
+# and internal/tenant/policy, internal/triage/evaluate and internal/triage/classify, whose tests compute for
+# minutes with the detector, and which packages that run with it call at once.
+#
+# Most tests of internal/server/rest send one request after the other. All of them run
+# without the detector, and those of files that start goroutines or use channels, locks
+# or atomics with it too: internal/dev/rules compares that with the syntax.
+#
+# The nightly workflow races every test. Packages with the most tests come first: go test
+# begins in this order, and the last to end would otherwise be alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 concurrent='(^|[^[:alnum:]_"])go (func|[[:alnum:]_.]+)\(|<-|make\(chan |\.Go\(|sync\.(Mutex|RWMutex|WaitGroup|Pool|Map|Cond)|atomic\.|/errgroup"'
-folders=$(git ls-files --cached --others --exclude-standard -z '*.go' ':!*_test.go' | xargs -0 grep -lE -- "$concurrent" 2>/dev/null | xargs -n1 dirname | sort -u | grep -vxF -e internal/dev/rules -e internal/tenant/policy -e internal/triage/evaluate)
+waits='<-(ctx\.Done\(\)|timer\.C|tick\.C|ticker\.C)'
+split='internal/server/rest'
+# matching prints those of the files, each ended by NUL on standard input, with a line that is concurrent.
+matching() { xargs -0 grep -HE -- "$concurrent" | grep -vE -- "^[^:]*:[^/]*$waits" | cut -d: -f1 | uniq; }
+if [ "$1" = some ]; then
+	tests=$(git ls-files --cached --others --exclude-standard -z "$split/*_test.go" | matching | xargs grep -hoE '^func (Test|Fuzz)[[:alnum:]_]+' | cut -c6- | paste -sd '|')
+	echo "-run ^(${tests:?})\$ ./$split"
+	exit
+fi
+folders=$(git ls-files --cached --others --exclude-standard -z '*.go' ':!*_test.go' | matching | xargs -n1 dirname | sort -u | grep -vxF -e internal/dev/rules -e internal/tenant/policy -e internal/triage/evaluate -e internal/triage/classify -e "$split")
 "$go" list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r package dir; do
 	folder=${dir#"$PWD"}
 	folder=${folder#/}
