@@ -16,7 +16,7 @@ SYNCED     = $(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)
 RACE       = CGO_ENABLED=1 $(GO) test
 TESTFLAGS ?= -vet=off -timeout 15m -p $(shell getconf _NPROCESSORS_ONLN)
 # The race detector takes several times the processor time, so it is for what runs at once: scripts/racy.sh decides.
-TESTS      = MAKEFLAGS= $(MAKE) --no-print-directory -k -j2 tests-race tests-plain
+TESTS      = MAKEFLAGS= $(MAKE) --no-print-directory -k -j3 tests-race tests-plain rules
 # The types of the API's document for the page, and the tests of the page in a browser.
 API_TYPES  = schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown
 BROWSER    = if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
@@ -33,9 +33,9 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the commands into bin/
+build: ## Build the commands into bin/, without tables for debuggers, which are half of the linker's work
 	@mkdir -p bin
-	$(GO) build -o bin/ ./cmd/... ./examples/... ./internal/postgres/withpg
+	$(GO) build -ldflags=-w -o bin/ ./cmd/... ./examples/... ./internal/postgres/withpg
 
 .PHONY: demo
 demo: build postgres ## Run the demonstration and end; the first time downloads and builds for some minutes
@@ -50,8 +50,8 @@ eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets or folders o
 	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) $(if $(MODEL),--model $(MODEL)) \
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
-# Collecting garbage less often takes a sixth of the processor time off the tests, and a third off staticcheck.
-test race test-18 staticcheck: export GOGC ?= 400
+# Collecting garbage less often takes a sixth of the processor time off the tests, a tenth off the compiler, a fifth off vet, and a third off staticcheck.
+test race test-18 staticcheck vet build: export GOGC ?= 400
 # Tests that start programs take them from here instead of building them.
 test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
@@ -77,7 +77,7 @@ check: fmt ## Run the checks of CI
 	$(MAKE) --no-print-directory vet; vet=$$?; wait $$downloads && exit $$vet
 	@$(MAKE) --no-print-directory build
 	@# The tests print each package as it ends.
-	@$(SYNCED) -j2 page staticcheck rules generated openapi compatible & beside=$$!; \
+	@$(SYNCED) -j2 page staticcheck generated openapi compatible & beside=$$!; \
 	$(MAKE) --no-print-directory test; tests=$$?; wait $$beside && exit $$tests
 
 .PHONY: fmt
