@@ -59,9 +59,8 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, calls []Call)
 func Marks(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sources []catalog.Source, calls [][]lookalike.Name) ([][]lookalike.Mark, error) {
 	p := &dbsqlc.KnownAddressesMatchParams{TenantID: tenant}
 	marks := make([][]lookalike.Mark, len(calls))
-	calls = shares(calls)
 	seen := make(map[string]bool)
-	for n := range inTurn(calls) {
+	for _, n := range inTurn(calls) {
 		if len(seen) > maxKeys {
 			break
 		}
@@ -99,49 +98,27 @@ func Marks(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sources []c
 	for _, s := range sources {
 		x.config(s.Config)
 	}
-	for i, names := range calls {
-		for _, n := range names {
-			if m, is := lookalike.Check(n, x.near(n)); is {
-				marks[i] = append(marks[i], m)
-			}
+	for i, n := range inTurn(calls) {
+		if m, is := lookalike.Check(n, x.near(n)); is {
+			marks[i] = append(marks[i], m)
 		}
 	}
 	return marks, nil
 }
 
-// shares returns the names of each call, and where there are more than maxNames, as many
-// of the first of each call as have room.
-func shares(calls [][]lookalike.Name) [][]lookalike.Name {
-	share, left := 0, maxNames
-	for {
-		more := 0
-		for _, names := range calls {
-			if len(names) > share {
-				more++
-			}
-		}
-		if more == 0 || more > left {
-			break
-		}
-		share, left = share+1, left-more
-	}
-	cut := make([][]lookalike.Name, len(calls))
-	for i, names := range calls {
-		cut[i] = names[:min(len(names), share)]
-	}
-	return cut
-}
-
-// inTurn yields the first name of each call, then the second of each, and so on.
-func inTurn(calls [][]lookalike.Name) iter.Seq[lookalike.Name] {
-	return func(yield func(lookalike.Name) bool) {
-		for i, found := 0, true; found; i++ {
+// inTurn yields the first name of each call with the call's index, then the second of
+// each, and so on, up to maxNames.
+func inTurn(calls [][]lookalike.Name) iter.Seq2[int, lookalike.Name] {
+	return func(yield func(int, lookalike.Name) bool) {
+		left := maxNames
+		for place, found := 0, true; found; place++ {
 			found = false
-			for _, names := range calls {
-				if i < len(names) {
-					if found = true; !yield(names[i]) {
-						return
-					}
+			for i, names := range calls {
+				if place >= len(names) {
+					continue
+				}
+				if found, left = true, left-1; left < 0 || !yield(i, names[place]) {
+					return
 				}
 			}
 		}
