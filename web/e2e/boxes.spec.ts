@@ -2,8 +2,7 @@
 // the values are is measured by the browser: their texts, and what is on top at that place.
 import type { Page } from '@playwright/test'
 import { Exact, isObject, type Json, type JsonObject, keys, numeral, parse, stringify } from '../src/lib/json'
-import { expect, test, url } from './fixture'
-import { seeded } from './seed'
+import { expect, propose, test, url } from './fixture'
 
 const widths = [320, 640, 1024, 1280, 1440, 1600] as const
 
@@ -93,7 +92,7 @@ function schemaOf(of: Json): JsonObject {
 // show opens an action whose arguments are others than it has, of a tool that describes them or not.
 async function show(page: Page, args: JsonObject, described: boolean) {
   await page.unrouteAll({ behavior: 'ignoreErrors' })
-  const id = seeded().waiting
+  const id = await propose()
   await page.route(`**/api/v1/actions/${id}`, async (route) => {
     const response = await route.fetch()
     const action = parse(await response.text()) as { envelope: JsonObject }

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { another, api, atInbox, expect, login, propose, tabTo, test, token, url } from './fixture'
 import { quiet } from './quiet'
-import { seeded } from './seed'
 
 test('a one-time code logs in once, and leaves no trace in the address @check', async ({ page, browser }) => {
   const { url: at } = await api<{ url: string }>('operator', 'POST', '/api/v1/login-codes')
@@ -274,7 +273,7 @@ test('a pause keeps the page as it is until it is resumed', async ({ operator: p
 for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
   test(`what is offered to the role ${role} is what it may`, async ({ page }) => {
     const made = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', { name: `a ${role}`, role })
-    await login(page, made.token, `/inbox/${seeded().waiting}`)
+    await login(page, made.token, `/inbox/${await propose()}`)
     await quiet(page)
     const me = await api<{ operations: string[] }>(made.token as `cs_${string}`, 'GET', '/api/v1/me')
     for (const [operation, name] of [
