@@ -287,6 +287,26 @@ for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
   })
 }
 
+test('a token that may only read actions sees what waits, and asks for the tool no more than twice', async ({
+  page,
+}) => {
+  const made = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', {
+    name: 'reads actions alone',
+    role: 'operator',
+    scopes: ['actions:read'],
+  })
+  const id = await propose({ title: 'Read with one scope' })
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  await login(page, made.token, `/inbox/${id}`)
+  await expect(page.getByRole('article')).toContainText('Read with one scope')
+  await quiet(page)
+  await page.keyboard.press('p')
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'paused')
+  await expect(page.getByRole('article')).toContainText('Read with one scope')
+  expect(asked.filter((path) => path.startsWith('/api/v1/tools/')).length).toBeLessThanOrEqual(2)
+})
+
 test('every command that the palette offers is in the help, with its key', async ({ operator: page }) => {
   await quiet(page)
   await page.keyboard.press('?')

@@ -96,6 +96,30 @@ test('no sideways scrolling at 320 px and at 200 %, and with forced colours', as
   }
 })
 
+test('a view that could not be loaded has a heading, its reason and a way on', async ({ operator: page }) => {
+  const views = {
+    [`/actions/${seeded.completed}`]: '**/api/v1/actions/*',
+    [`/workflows/${seeded.workflow}`]: '**/api/v1/workflows/*',
+    [`/dead-letters/${seeded.failed}`]: '**/api/v1/dead-letters/*',
+    '/sources/notes': '**/api/v1/sources**',
+    '/tools/notes:notes.create': '**/api/v1/tools/*',
+  }
+  for (const [view, asked] of Object.entries(views)) {
+    await page.route(asked, (route) =>
+      route.fulfill({
+        status: 501,
+        contentType: 'application/problem+json',
+        body: '{"title":"Not today","status":501}',
+      }),
+    )
+    await page.goto(url() + view)
+    await expect(page.locator('main').getByRole('heading', { level: 1 }), view).toContainText('Not today')
+    await expect(page.getByRole('button', { name: 'Try again' })).toBeVisible()
+    expect(await violations(page), view).toEqual([])
+    await page.unroute(asked)
+  }
+})
+
 test('text that means harm is written out and does nothing @check', async ({ page }) => {
   test.setTimeout(120_000)
   await login(page)

@@ -27,17 +27,29 @@ function advice(error: unknown): string {
 }
 
 // ProblemNote shows a problem where it happened: what, why, what to do, and the id under which the server's log has it.
-export function ProblemNote({ error, onRetry, what }: { error: unknown; onRetry?: () => void; what?: string }) {
+// whole says that nothing else is in the view, which then has its title.
+export function ProblemNote({
+  error,
+  onRetry,
+  what,
+  whole,
+}: {
+  error: unknown
+  onRetry?: () => void
+  what?: string
+  whole?: boolean
+}) {
   const problem = error instanceof Problem ? error : undefined
+  const Heading = whole ? 'h1' : 'strong'
   const title = problem ? problem.message : 'No answer'
   return (
     <div className="problem" role="alert">
       <Icon name="triangle" />
       <div>
-        <strong>
+        <Heading>
           {what ? `${what}: ` : ''}
           {shown(title)}
-        </strong>
+        </Heading>
         {problem?.detail && <p>{shown(problem.detail)}</p>}
         {problem && problem.errors.length > 0 && (
           <ul>

@@ -30,7 +30,7 @@ function Missing({ error, id, onRetry }: { error: Problem; id: string; onRetry: 
   if (error.status !== 404 && error.status !== 400)
     return (
       <div className="page">
-        <ProblemNote error={error} what="The action was not loaded" onRetry={onRetry} />
+        <ProblemNote whole error={error} what="The action was not loaded" onRetry={onRetry} />
       </div>
     )
   return (

@@ -40,7 +40,7 @@ export function Letter({ id }: { id: string }) {
   if (!data)
     return error ? (
       <div className="page">
-        <ProblemNote error={error} what="The dead letter was not loaded" onRetry={() => void letter.refetch()} />
+        <ProblemNote whole error={error} what="The dead letter was not loaded" onRetry={() => void letter.refetch()} />
       </div>
     ) : (
       <Loading what="the dead letter" />

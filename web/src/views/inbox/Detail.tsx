@@ -50,12 +50,14 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   const of = query.data?.envelope.tool
   const tool = useTool(item?.tool ?? (of && `${of.source}:${of.name}`))
   // An item that was not read ahead is drawn once all of it is loaded, so that nothing moves.
-  const [cold] = useState(query.data === undefined || tool.isPending)
+  const [cold, setCold] = useState(query.data === undefined || tool.isPending)
   const forecast = useQuery<Schemas['Forecast'], Problem>({
     ...forecastQuery(id),
     enabled: cold && (item ? decided(item.kind) : query.data?.phase === 'pending'),
   })
   const comes = [tool, forecast].some((one) => one.isLoading && one.failureCount === 0)
+  // Once drawn it stays: parts that may not be read, or failed, are asked for again when they are drawn.
+  if (cold && query.data && !comes) setCold(false)
   if (query.data && !(cold && comes))
     return (
       <Loaded

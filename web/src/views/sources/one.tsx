@@ -26,7 +26,12 @@ export function OneSource({ id }: { id: string }) {
   if (!sources.data)
     return sources.error ? (
       <div className="page">
-        <ProblemNote error={sources.error} what="The source was not loaded" onRetry={() => void sources.refetch()} />
+        <ProblemNote
+          whole
+          error={sources.error}
+          what="The source was not loaded"
+          onRetry={() => void sources.refetch()}
+        />
       </div>
     ) : (
       <Loading what="the source" />

@@ -40,7 +40,7 @@ export function OneTool({ name }: { name: string }) {
   if (!data)
     return error ? (
       <div className="page">
-        <ProblemNote error={error} what="The tool was not loaded" onRetry={() => void tool.refetch()} />
+        <ProblemNote whole error={error} what="The tool was not loaded" onRetry={() => void tool.refetch()} />
       </div>
     ) : (
       <Loading what="the tool" />

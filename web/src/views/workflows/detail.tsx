@@ -38,7 +38,7 @@ export function Detail({ id }: { id: string }) {
   if (!data)
     return error ? (
       <div className="page">
-        <ProblemNote error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} />
+        <ProblemNote whole error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} />
       </div>
     ) : (
       <Loading what="the workflow" />
