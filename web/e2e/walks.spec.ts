@@ -1,6 +1,6 @@
 // Walks over all views: what must hold wherever one is.
 import { focused, sideways, violations } from './browser'
-import { atInbox, complaints, expect, login, test, url } from './fixture'
+import { api, atInbox, complaints, expect, login, test, url } from './fixture'
 import { quiet } from './quiet'
 import { seeded as read, type Seeded } from './seed'
 
@@ -117,6 +117,22 @@ test('a view that could not be loaded has a heading, its reason and a way on', a
     await expect(page.getByRole('button', { name: 'Try again' })).toBeVisible()
     expect(await violations(page), view).toEqual([])
     await page.unroute(asked)
+  }
+})
+
+test('with a token that may little, each view ends loading, has a heading, and no barriers', async ({ page }) => {
+  test.setTimeout(240_000)
+  const { token } = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', {
+    name: 'reads policy alone',
+    role: 'operator',
+    scopes: ['policy:read'],
+  })
+  await login(page, token, '/settings')
+  for (const [name, to] of Object.entries(views(seeded))) {
+    await page.goto(url() + to)
+    await quiet(page)
+    await expect.soft(page.locator('main').getByRole('heading', { level: 1 }), name).toHaveCount(1)
+    expect.soft(await violations(page), name).toEqual([])
   }
 })
 

@@ -30,6 +30,7 @@ export default function View({ id }: { id?: string }) {
   const whyNot = may('listSubscriptions')
   return (
     <div className="page">
+      {!data && <h1>Subscriptions</h1>}
       {whyNot && <p role="status">{whyNot}</p>}
       {!whyNot && subscriptions.isPending && <Loading what="subscriptions" />}
       {error && (
