@@ -57,7 +57,7 @@ test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
 .PHONY: test
 test: build postgres servers npm ## Run every test on real PostgreSQL, with the race detector where something runs at once
-	@$(WITHPG) -fast -- sh -c '$(TESTS)'
+	@$(WITHPG) -fast -tx -- sh -c '$(TESTS)'
 
 .PHONY: tests-plain tests-race
 tests-plain:
@@ -68,7 +68,7 @@ tests-race:
 
 .PHONY: race
 race: build postgres servers npm ## Run every test with the race detector
-	$(WITHPG) -fast -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
+	$(WITHPG) -fast -tx -- sh -c '$(RACE) -race $(TESTFLAGS) ./... && $(RACE) -C bench -race $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt ## Run the checks of CI
@@ -169,7 +169,7 @@ servers: ## Install Dovecot and Radicale for the tests, if apt is installed
 
 .PHONY: test-18
 test-18: build servers npm ## Run the tests on PostgreSQL 18
-	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(TESTS)'
+	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -tx -bin $$bin_dir -- sh -c '$(TESTS)'
 
 .PHONY: image
 image: ## Build the container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags

@@ -42,10 +42,13 @@ const (
 	sharedConns = 32
 )
 
-// opened is the one server that all tests of a process share. It is package
-// state because `go test` has no other place that outlives a test and is
-// reached from each of them; nothing but its first use changes it.
-var opened = sync.OnceValues(open)
+// opened is the one server that all tests of a process share, and openedTx the one
+// of Tx. They are package state because `go test` has no other place that outlives a
+// test and is reached from each of them; nothing but the first use changes them.
+var (
+	opened   = sync.OnceValues(open)
+	openedTx = sync.OnceValues(openTx)
+)
 
 // cluster is a server with the template for this binary's schema.
 type cluster struct {
@@ -95,13 +98,24 @@ func open() (*cluster, error) {
 	return c, err
 }
 
+// openTx is open for the server of Tx.
+func openTx() (*cluster, error) {
+	address := os.Getenv(TxURLEnv)
+	if address == "" {
+		return opened()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	return connect(ctx, address)
+}
+
 // connect creates the template on the server at an address, unless it exists,
 // and removes the databases of finished runs.
 func connect(ctx context.Context, address string) (*cluster, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
 		// The parser's own text would quote the password.
-		return nil, errors.New(URLEnv + " is not a URL such as postgres://user:password@host:port/database")
+		return nil, errors.New(URLEnv + " or " + TxURLEnv + " is not a URL such as postgres://user:password@host:port/database")
 	}
 	c := &cluster{base: base, free: make(map[string][]*database)}
 	c.sharedPool = sync.OnceValues(func() (*pgxpool.Pool, error) {

@@ -27,6 +27,10 @@ import (
 const (
 	// URLEnv is the environment variable that names the server to use.
 	URLEnv = "TEST_DATABASE_URL"
+	// TxURLEnv is the environment variable that names the server of Tx, if that is
+	// another one. An event can be read once every older transaction of its server has
+	// ended, and the transaction of a test lasts as long as the test.
+	TxURLEnv = "TEST_TX_DATABASE_URL"
 
 	// cleanupTimeout bounds each step of cleaning up after a test.
 	cleanupTimeout = time.Minute
@@ -47,7 +51,10 @@ const (
 // statements (now() is constant), use DB.
 func Tx(t testing.TB) *Session {
 	t.Helper()
-	c := use(t)
+	c, err := openedTx()
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
 	pool, err := c.sharedPool()
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)

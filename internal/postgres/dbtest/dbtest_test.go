@@ -2,6 +2,7 @@ package dbtest_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -50,6 +51,22 @@ type tolerant struct {
 }
 
 func (d *tolerant) Error(...any) { d.errors++ }
+
+func TestTxIsOnTheServerForIt(t *testing.T) {
+	t.Parallel()
+	const query = "SELECT system_identifier FROM pg_control_system()"
+	var tx, db int64
+	if err := dbtest.Tx(t).QueryRow(t.Context(), query).Scan(&tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := dbtest.DB(t).QueryRow(t.Context(), query).Scan(&db); err != nil {
+		t.Fatal(err)
+	}
+
+	if other := os.Getenv(dbtest.TxURLEnv) != ""; other != (tx != db) {
+		t.Errorf("Tx is on another server than DB: %t, want %t", tx != db, other)
+	}
+}
 
 func TestTxCannotBeCommitted(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,8 @@ usage: go run ./internal/postgres/withpg [flags] -- command [arguments]
 The command finds a superuser's URL of an empty database in TEST_DATABASE_URL
 and, without -fast, in DATABASE_URL too, unless that is set already. When the
 command ends, so does the server, and all its data is gone. If
-TEST_DATABASE_URL is set already, no server is started.
+TEST_DATABASE_URL is set already, no server is started. With -tx, the command
+finds a second server in TEST_TX_DATABASE_URL.
 
 withpg exits with the command's own code; 128 + N if signal N ended it, 127 if
 it could not be started, 2 for wrong usage and 1 if there is no server. (go run
@@ -51,6 +52,7 @@ const (
 
 const (
 	testURL = "TEST_DATABASE_URL"
+	txURL   = "TEST_TX_DATABASE_URL"
 	liveURL = "DATABASE_URL"
 )
 
@@ -66,6 +68,7 @@ func run(args []string, stderr io.Writer) int {
 	flags.StringVar(&cfg.Bin, "bin", "", "`folder` that holds initdb and postgres (default: the first that is found)")
 	flags.BoolVar(&cfg.Fast, "fast", false, "turn fsync and its like off: for tests, whose data may be lost")
 	flags.BoolVar(&cfg.Download, "download", false, "download PostgreSQL if none is found")
+	second := flags.Bool("tx", false, "start a second server for tests in long transactions, which would delay the events of all others")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()
@@ -89,29 +92,36 @@ func run(args []string, stderr io.Writer) int {
 	if os.Getenv(testURL) != "" {
 		return execute(flags.Args(), nil, signals, stderr)
 	}
-	code, err := runWith(cfg, flags.Args(), signals, stderr)
+	code, err := runWith(cfg, *second, flags.Args(), signals, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "withpg:", err)
 	}
 	return code
 }
 
-// runWith runs the command while a server runs.
-func runWith(cfg embedded.Config, args []string, signals <-chan os.Signal, stderr io.Writer) (code int, err error) {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	server, err := embedded.Start(ctx, cfg)
-	cancel()
-	if err != nil {
-		return exitNoServer, err
+// runWith runs the command while a server runs, or two of them.
+func runWith(cfg embedded.Config, second bool, args []string, signals <-chan os.Signal, stderr io.Writer) (code int, err error) {
+	names := []string{testURL}
+	if second {
+		names = append(names, txURL)
 	}
-	defer func() {
-		if stopErr := server.Stop(context.Background()); stopErr != nil {
-			code, err = max(code, exitNoServer), stopErr
+	var env []string
+	for _, name := range names {
+		ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		server, startErr := embedded.Start(ctx, cfg)
+		cancel()
+		if startErr != nil {
+			return exitNoServer, startErr
 		}
-	}()
-	env := []string{testURL + "=" + server.URL()}
-	if !cfg.Fast && os.Getenv(liveURL) == "" {
-		env = append(env, liveURL+"="+server.URL())
+		defer func() {
+			if stopErr := server.Stop(context.Background()); stopErr != nil {
+				code, err = max(code, exitNoServer), errors.Join(err, stopErr)
+			}
+		}()
+		env = append(env, name+"="+server.URL())
+		if name == testURL && !cfg.Fast && os.Getenv(liveURL) == "" {
+			env = append(env, liveURL+"="+server.URL())
+		}
 	}
 	return execute(args, env, signals, stderr), nil
 }

@@ -35,13 +35,13 @@ func TestRunStartsAServer(t *testing.T) {
 	t.Setenv(testURL, "")
 	rows := map[string]struct {
 		live   string
-		flag   string
+		flags  string
 		script string
 		want   int
 	}{
 		"both URLs":              {"", "-fast=false", `[ "$DATABASE_URL" = "$TEST_DATABASE_URL" ]`, 0},
 		"DATABASE_URL is set":    {"kept", "-fast=false", `[ "$DATABASE_URL" = kept ]`, 0},
-		"fast is for tests only": {"", "-fast", `[ -z "$DATABASE_URL" ]`, 0},
+		"fast is for tests only": {"", "-fast -tx", `[ -z "$DATABASE_URL" ] && [ -n "$TEST_TX_DATABASE_URL" ] && [ "$TEST_TX_DATABASE_URL" != "$TEST_DATABASE_URL" ]`, 0},
 		"failure":                {"", "-fast", `exit 3`, 3},
 	}
 	for name, row := range rows {
@@ -50,7 +50,7 @@ func TestRunStartsAServer(t *testing.T) {
 			var stderr bytes.Buffer
 			script := `case "$TEST_DATABASE_URL" in postgres://*/countersign*) ;; *) exit 9 ;; esac; ` + row.script
 
-			got := run([]string{row.flag, "--", "sh", "-c", script}, &stderr)
+			got := run(append(strings.Fields(row.flags), "--", "sh", "-c", script), &stderr)
 
 			if got != row.want || stderr.Len() > 0 {
 				t.Errorf("run() = %d and prints %q, want %d and nothing", got, stderr.String(), row.want)
