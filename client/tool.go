@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const (
@@ -192,6 +193,15 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string) error {
 func (c *Client) TestSubscription(ctx context.Context, name string, wait time.Duration) (wire.Action, error) {
 	var a wire.Action
 	rq := request{method: http.MethodPost, path: subscriptionPath(name) + "/test"}
+	_, err := c.do(ctx, rq.waiting("wait", wait), &a)
+	return a, err
+}
+
+// ResendDelivery sends the message of an ended delivery again, and returns the action
+// that sends it, after its end or after wait.
+func (c *Client) ResendDelivery(ctx context.Context, delivery envelope.ActionID, in wire.ResendRequest, wait time.Duration) (wire.Action, error) {
+	var a wire.Action
+	rq := request{method: http.MethodPost, path: actionPath(delivery) + "/resend", in: in}
 	_, err := c.do(ctx, rq.waiting("wait", wait), &a)
 	return a, err
 }

@@ -49,6 +49,9 @@ type Action struct {
 	Waiting *Waiting `json:"waiting"`
 	// Reverts is the action that this one reverts; nil if it reverts none.
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
+	// Resends is the delivery whose message this action sends again; nil if it sends
+	// none.
+	Resends *envelope.ActionID `json:"resends,omitempty"`
 	// Mail is the message that an action of triage is about, for people with the
 	// scope mail:read; nil for others, and for all other actions.
 	Mail *ActionMail `json:"mail,omitempty"`

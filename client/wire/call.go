@@ -245,7 +245,8 @@ type Snapshot struct {
 type Relation struct {
 	ID envelope.ActionID `json:"execution_id"`
 	// Relation is workflow (a step of the same one), reversal (it reverts this
-	// one), reverses (this one reverts it), repeat (another call of the same
+	// one), reverses (this one reverts it), resend (it sends the message of
+	// this one again), resends (this one sends its message again), repeat (another call of the same
 	// agent with the same content) or dry_run (of the same call).
 	Relation   string    `json:"relation"`
 	Tool       string    `json:"tool"`

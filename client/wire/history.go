@@ -43,7 +43,8 @@ const (
 	HistoryUndone HistoryKind = "undone"
 	// HistoryKilled: the kill switch ended it.
 	HistoryKilled HistoryKind = "killed"
-	// HistoryReplayed: it was a dead letter, and was scheduled again.
+	// HistoryReplayed: it was a dead letter, and was scheduled again, or its message is sent
+	// again by another action.
 	HistoryReplayed HistoryKind = "replayed"
 	// HistoryDiscarded: it was a dead letter, and was given up.
 	HistoryDiscarded HistoryKind = "discarded"

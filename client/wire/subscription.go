@@ -57,3 +57,9 @@ type SubscriptionInput struct {
 	// disabled.
 	FromNow bool `json:"from_now,omitzero"`
 }
+
+// ResendRequest has the message of a delivery sent again.
+type ResendRequest struct {
+	// Note is the reason, for the record.
+	Note string `json:"note,omitzero"`
+}

@@ -50,7 +50,8 @@ const (
 	// ReturnedToApproval means that approved or allowed actions need approval
 	// again.
 	ReturnedToApproval Kind = "returned_to_approval"
-	// Replayed means that dead letters were scheduled again.
+	// Replayed means that dead letters were scheduled again, or that the message of
+	// a delivery is sent again: by the action "resend" of the detail.
 	Replayed Kind = "replayed"
 	// Discarded means that dead letters were given up.
 	Discarded Kind = "discarded"

@@ -100,6 +100,9 @@ type Hints struct {
 type Call struct {
 	// Key is the idempotency key: the same for every attempt of one envelope.
 	Key string
+	// Repeat counts how often a person has the same message sent again, under the
+	// key of its first delivery; 0 for the first.
+	Repeat int
 	// Tool is the name of the tool at the source.
 	Tool string
 	// Args is a JSON object; empty means {}.

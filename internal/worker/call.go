@@ -152,8 +152,9 @@ func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 	if err != nil {
 		p.cfg.Log.WarnContext(ctx, "mail of a message was not read", slog.String("action_id", it.Action.String()), slog.Any("error", err))
 	}
+	key, repeat := background.KeyOf(it)
 	out = a.source.Execute(ctx, source.Call{
-		Key: it.Key(), Tool: it.Tool, Args: args, Effect: it.Effect, Attempt: it.Attempt + 1,
+		Key: key, Repeat: repeat, Tool: it.Tool, Args: args, Effect: it.Effect, Attempt: it.Attempt + 1,
 		Unsure: it.MayHaveHappened(), Timeout: a.timeout,
 	})
 	if withMail {

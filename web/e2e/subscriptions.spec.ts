@@ -70,7 +70,20 @@ test('a webhook is set up and tested, a delivery that failed is replayed, and it
   // It is the same message to the receiver.
   expect(new Set(heard).size).toBe(1)
   expect(heard.length).toBeGreaterThan(1)
-  await expect(row.getByRole('button', { name: 'Replay…' })).toHaveAttribute('aria-disabled', 'true')
+
+  // One that arrived is sent again, by an action of its own that fails: it stays completed.
+  answer = 400
+  await row.getByRole('button', { name: 'Replay…' }).click()
+  await expect(page.getByRole('dialog')).toContainText('keeps its state')
+  await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
+  await expect(row).toHaveCount(2)
+  await expect(row.first()).toContainText('failed', { timeout: 30_000 })
+  await expect(row.last()).toContainText('completed')
+  expect(new Set(heard).size).toBe(1)
+  await row.last().getByRole('button', { name: 'Attempts' }).click()
+  await expect(page.getByRole('dialog', { name: 'Attempts' })).toContainText('Sent again')
+  expect(await violations(page)).toEqual([])
+  await page.keyboard.press('Escape')
   await page.setViewportSize({ width: 390, height: 844 })
   await quiet(page)
   expect(await sideways(page)).toEqual([])

@@ -2625,6 +2625,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/actions/{id}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the message of a delivery again
+         * @description For a delivery to a webhook that has ended, also one that arrived, as long as retention keeps it. The message is sent by an
+         *     action of its own: the delivery keeps its state and its attempts, and is named in `resends`. Body and `webhook-id` are those
+         *     of the delivery, so that a receiver that drops messages which it has drops this one; `webhook-timestamp` and
+         *     `webhook-signature` are new; `countersign-resend` counts how often people had it sent again, and `countersign-attempt`
+         *     the attempts of one action.
+         *
+         *     A delivery has one resend at a time: while it has not ended, asking again answers with the same (200), whoever asks.
+         *     At most 20 are made, in the rate bucket of the subscription. The delivery's history has who asked, and the note.
+         *
+         *     409 has the reason and the remedy: the subscription is off, was deleted or has another source, its source is disabled, the
+         *     delivery has not ended, failed (then replay the dead letter), or is a message in Slack.
+         */
+        post: operations["resendDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/slack/interactions/{subscription}": {
         parameters: {
             query?: never;
@@ -3713,6 +3743,8 @@ export interface components {
             mail?: components["schemas"]["ActionMail"];
             /** @description The action that this one reverts; absent if it reverts none. */
             reverts?: components["schemas"]["UUID"];
+            /** @description The delivery of a subscription whose message this action sends again; absent if it sends none. */
+            resends?: components["schemas"]["UUID"];
             /** @description Its last reversal; absent if there is none. */
             reverted_by?: {
                 action_id: components["schemas"]["UUID"];
@@ -4612,10 +4644,10 @@ export interface components {
                 execution_id: components["schemas"]["UUID"];
                 /**
                  * @description Another step of its workflow; its reversal (reversal); the action that it reverts (reverses); the same call made another time
-                 *     (repeat); or a dry run of it.
+                 *     (repeat); the delivery of its message again (resend), or the delivery that it sends again (resends); or a dry run of it.
                  * @enum {string}
                  */
-                relation: "workflow" | "reversal" | "reverses" | "repeat" | "dry_run";
+                relation: "workflow" | "reversal" | "reverses" | "repeat" | "resend" | "resends" | "dry_run";
                 tool: components["schemas"]["ToolName"];
                 external_id?: string;
                 /** Format: date-time */
@@ -14299,6 +14331,64 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    resendDelivery: {
+        parameters: {
+            query?: {
+                /** @description Answer when the action has ended, or when this time is over; at most 5m. */
+                wait?: components["parameters"]["wait"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "the receiver lost it in its outage"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Why, for the record. */
+                    note?: string;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["ActionResponse"];
+            /** @description The message is sent again. */
+            201: {
+                headers: {
+                    /** @description The action that sends it. */
+                    Location?: string;
+                    "Countersign-Pending": components["headers"]["Pending"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Action"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            /** @description Policy denies it, which is on record. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedProblem"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

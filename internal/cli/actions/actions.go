@@ -223,6 +223,9 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 	if act.Reverts != nil {
 		pairs = append(pairs, "reverts", act.Reverts.String())
 	}
+	if act.Resends != nil {
+		pairs = append(pairs, "resends", act.Resends.String())
+	}
 	if r := act.RevertedBy; r != nil {
 		pairs = append(pairs, "reverted by", r.ActionID.String()+" ("+string(r.Phase)+")")
 	}

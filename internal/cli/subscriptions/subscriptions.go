@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/cli/actions"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
@@ -26,7 +27,7 @@ func Command(a *command.App) *cobra.Command {
 	}, (*client.Client).Subscriptions),
 		a.CreateFlag(subscriptionSet(a)),
 		command.NewChange(a, "delete NAME", "the subscription's name", "removed subscription %s", (*client.Client).DeleteSubscription),
-		subscriptionTest(a))
+		subscriptionTest(a), resend(a))
 	cmd.Aliases = []string{"subscriptions"}
 	return cmd
 }
@@ -105,6 +106,19 @@ func subscriptionTest(a *command.App) *cobra.Command {
 		}
 		return actions.ShowOutcome(a, []wire.Action{sent}, wait)
 	})
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "maximum `duration` to wait for delivery")
+	return cmd
+}
+
+func resend(a *command.App) *cobra.Command {
+	var in wire.ResendRequest
+	var wait time.Duration
+	cmd := command.New(a, "resend DELIVERY...", command.Arguments(1, command.Many, "one or more ids of deliveries"), func(ctx context.Context, c *client.Client, args []string) error {
+		return actions.Each(ctx, a, args, wait, func(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+			return c.ResendDelivery(ctx, id, in, wait)
+		})
+	})
+	cmd.Flags().StringVar(&in.Note, "note", "", "`reason`, for the audit log")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "maximum `duration` to wait for delivery")
 	return cmd
 }

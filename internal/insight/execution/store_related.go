@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // RelatedTo returns the related executions: the steps of the same workflow, the
-// reversal or the reversed execution, repeats of the same call, and its dry
+// reversal or the reversed execution, resends, repeats of the same call, and its dry
 // runs. Every query uses an index.
 func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relation, error) {
 	if e.Status == wire.ExecutionDryRun {
@@ -76,6 +77,12 @@ func namesOf(e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
 	if reverted := reversal.Reverts(e.ExternalID); reverted != nil {
 		p.ActionIds = []uuid.UUID{uuid.UUID(*reverted)}
 	}
+	if base, ok := subscription.ResendNames(e.Automation, e.ID); ok {
+		p.Firsts, p.Lasts = append(p.Firsts, base+strings.Repeat("0", turnDigits)), append(p.Lasts, base+strings.Repeat("9", turnDigits))
+	}
+	if r, ok := subscription.RepeatOf(e.Automation, e.ExternalID); ok {
+		p.ActionIds = append(p.ActionIds, uuid.UUID(r.Of))
+	}
 	if call, ok := callOf(e.ExternalID); ok {
 		p.Firsts, p.Lasts = append(p.Firsts, call+strings.Repeat("0", turnDigits)), append(p.Lasts, call+strings.Repeat("9", turnDigits))
 	}
@@ -89,6 +96,12 @@ func relationOf(e *wire.Execution, id envelope.ActionID, external string) string
 	}
 	if reverted := reversal.Reverts(e.ExternalID); reverted != nil && *reverted == id {
 		return "reverses"
+	}
+	if r, ok := subscription.RepeatOf(e.Automation, external); ok && r.Of == e.ID {
+		return "resend"
+	}
+	if r, ok := subscription.RepeatOf(e.Automation, e.ExternalID); ok && r.Of == id {
+		return "resends"
 	}
 	return "repeat"
 }

@@ -20,7 +20,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true, "revertAction": true, "revertActions": true, "undoTriage": true,
 		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "respondToAction": true, "acknowledgeInbox": true, "slackInteraction": true,
 		// Failed actions.
-		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
+		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "resendDelivery": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md and clients.md.
 		"revokeToken": true, "narrowToken": true, "createOperator": true, "putProvider": true, "deleteProvider": true,
 		"openSession": true, "showLoginCode": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true, "endSession": true, "showProgramRequest": true, "consentToProgram": true,

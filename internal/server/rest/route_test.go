@@ -183,6 +183,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"putSubscription":         {"PUT", "/api/v1/subscriptions/" + src, object{"source": hooks, "kinds": []string{"settled"}}, 200},
 		"deleteSubscription":      {"DELETE", "/api/v1/subscriptions/" + hooks + ".b", nil, 204},
 		"testSubscription":        {"POST", "/api/v1/subscriptions/" + hooks + ".a/test", nil, 200},
+		"resendDelivery":          {"POST", path(undoable, "/resend"), object{"note": "lost"}, 409},
 		"slackInteraction":        {"POST", "/api/v1/slack/interactions/" + uuid.NewString(), form("payload=%7B%7D"), 401},
 		"listTools":               {"GET", "/api/v1/tools", nil, 200},
 		"getTool":                 {"GET", "/api/v1/tools/mail:read", nil, 200},
@@ -389,7 +390,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 	visits := one.visits()
 	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
 
-	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "revertAction", "getProposal", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
+	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "revertAction", "resendDelivery", "getProposal", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
 		"deleteRule", "revokeGrant", "deleteSessionMode", "deletePreference"} {
 		v := visits[operation]
 		if a := two.admin.send(v.method, v.path, v.body); a.status != http.StatusNotFound {

@@ -110,16 +110,22 @@ type receiver struct {
 //go:embed tools.json
 var document []byte
 
-// deliver sends the arguments unchanged. It ignores the body of the answer: any
+// deliver sends the arguments unchanged. The headers count the attempts, and how
+// often people had the message sent again. It ignores the body of the answer: any
 // status 2xx accepts the message.
 func (r *receiver) deliver(ctx context.Context, call source.Call) source.Observation {
 	now := time.Now()
-	reply := r.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: r.at, Body: call.Args, Header: http.Header{
-		"Content-Type":      {"application/json"},
-		"Webhook-Id":        {call.Key},
-		"Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)},
-		"Webhook-Signature": {r.sign.header(call.Key, now, call.Args)},
-	}})
+	header := http.Header{
+		"Content-Type":        {"application/json"},
+		"Webhook-Id":          {call.Key},
+		"Webhook-Timestamp":   {strconv.FormatInt(now.Unix(), 10)},
+		"Webhook-Signature":   {r.sign.header(call.Key, now, call.Args)},
+		"Countersign-Attempt": {strconv.Itoa(call.Attempt)},
+	}
+	if call.Repeat > 0 {
+		header.Set("Countersign-Resend", strconv.Itoa(call.Repeat))
+	}
+	reply := r.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: r.at, Body: call.Args, Header: header})
 	o := reply.Observe()
 	o.Result = nil
 	switch {

@@ -200,6 +200,9 @@ func Sweep(ctx context.Context, db postgres.Begins, wake func()) error {
 	return nil
 }
 
+// KeyOf returns the idempotency key of an action's calls, as subscription.KeyOf does.
+func KeyOf(it *outbox.Item) (key string, repeat int) { return subscription.KeyOf(it) }
+
 // WithMail completes the call of a delivery, as subscription.WithMail does.
 func WithMail(ctx context.Context, inTx func(context.Context, func(pgx.Tx) error) error, it *outbox.Item) (json.RawMessage, bool, error) {
 	return subscription.WithMail(ctx, inTx, it)

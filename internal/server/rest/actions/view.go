@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
+	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -137,6 +138,9 @@ func viewOf(v outbox.View, decoded traces) wire.Action {
 		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: decoded.steps(v.Trace)},
 		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
 		Reverts: reversal.Reverts(v.Envelope.ExternalID), TraceID: telemetry.TraceID(v.Traceparent),
+	}
+	if r, ok := subscription.RepeatOf(v.Envelope.AutomationID, v.Envelope.ExternalID); ok {
+		a.Resends = &r.Of
 	}
 	if r := v.RevertedBy; r != nil {
 		a.RevertedBy = &wire.Reverted{ActionID: r.Action, Phase: r.Phase}

@@ -10,14 +10,37 @@ import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, JsonText, Loading, ProblemNote, Sheet, Shown, State, Table, Time, toast } from '../../ui'
 import { Export } from '../../ui/export'
-import { replayable } from './fields'
+import { type Again, againOf } from './fields'
 
 type Action = Schemas['Action']
 
 const to = '/api/v1/actions'
 const shownDeliveries = 50
 
-export function Deliveries({ automation }: { automation: string }) {
+// again has, for each way to send a delivery again, the text and the request.
+const again = {
+  once: {
+    text: 'It goes on the schedule again, under its old id and with all of its attempts again.',
+    send: (id: string, note: string) => replay({ action_ids: [id], ...(note && { note }) }),
+  },
+  twice: {
+    text: 'Nobody knows whether it arrived. It is sent under its old id, by which a receiver can tell.',
+    send: (id: string, note: string) => replay({ action_ids: [id], allow_duplicates: true, ...(note && { note }) }),
+  },
+  resend: {
+    text:
+      'It ended already, and keeps its state. The same message goes out once more under its old id: a receiver that ' +
+      'drops messages which it has drops this one.',
+    send: async (id: string, note: string) => {
+      await post<Action>(`${to}/${encodeURIComponent(id)}/resend`, note ? { note } : {})
+      return { action_ids: [id] }
+    },
+  },
+} satisfies Record<Again, { text: string; send: (id: string, note: string) => Promise<{ action_ids: string[] }> }>
+
+const replay = (body: object) => post<{ action_ids: string[] }>('/api/v1/dead-letters/replay', body)
+
+export function Deliveries({ automation, off }: { automation: string; off: boolean }) {
   const may = useMay()
   const [params, change] = useParams()
   const [replayed, setReplayed] = useState<Action>()
@@ -28,7 +51,13 @@ export function Deliveries({ automation }: { automation: string }) {
   })
   const rows = deliveries.data?.items
   const opened = params.get('delivery')
-  const whyNot = (row: Action) => may('replayDeadLetters') ?? (replayable(row) ? undefined : 'It did not fail.')
+  const whyNot = (row: Action) => {
+    const way = againOf(row)
+    if (!way)
+      return row.envelope.tool.name === 'deliver' ? 'It has not ended.' : 'Messages in Slack are not sent again.'
+    if (way === 'resend') return may('resendDelivery') ?? (off ? 'The subscription is off.' : undefined)
+    return may('replayDeadLetters')
+  }
   return (
     <section className="panel stack" aria-labelledby="deliveries">
       <div className="row">
@@ -55,7 +84,12 @@ export function Deliveries({ automation }: { automation: string }) {
             { name: 'State', cell: (row) => <State state={row.phase} /> },
             {
               name: 'Message',
-              cell: (row) => <Shown text={row.headline ?? row.envelope.tool.name} />,
+              cell: (row) => (
+                <>
+                  <Shown text={row.headline ?? row.envelope.tool.name} />
+                  {row.resends && <span className="small muted"> sent again</span>}
+                </>
+              ),
               hideNarrow: true,
             },
             { name: 'Attempts', number: true, cell: (row) => String(row.envelope.result.attempts) },
@@ -95,24 +129,14 @@ export function Deliveries({ automation }: { automation: string }) {
       {replayed && (
         <Ask
           title="Deliver it again?"
-          text={
-            replayable(replayed) === 'twice'
-              ? 'Nobody knows whether it arrived. It is sent under its old id, by which a receiver can tell.'
-              : 'It goes on the schedule again, under its old id and with all of its attempts again.'
-          }
+          text={again[againOf(replayed) ?? 'once'].text}
           label="Replay"
           note="may"
           hint="Reason, for the audit log."
-          send={(note) =>
-            post<{ action_ids: string[] }>('/api/v1/dead-letters/replay', {
-              action_ids: [replayed.envelope.action_id],
-              ...(replayable(replayed) === 'twice' && { allow_duplicates: true }),
-              ...(note && { note }),
-            })
-          }
+          send={(note) => again[againOf(replayed) ?? 'once'].send(replayed.envelope.action_id, note)}
           onDone={({ action_ids }) => {
             toast({ text: action_ids.length ? 'It is on the schedule again.' : 'Somebody replayed it before you.' })
-            for (const word of ['actions', 'dead-letters', 'dead-letter-summary'])
+            for (const word of ['actions', 'history', 'dead-letters', 'dead-letter-summary'])
               void queries.invalidateQueries({ queryKey: [word] })
           }}
           onClose={() => setReplayed(undefined)}
@@ -127,6 +151,12 @@ function Attempts({ id, onClose }: { id: string; onClose: () => void }) {
     queryKey: ['history', id, 'attempts'],
     queryFn: ({ signal }) => whole<Schemas['Attempt']>(`${to}/${encodeURIComponent(id)}/attempts`, {}, signal),
   })
+  const related = useQuery({
+    queryKey: ['history', id, 'related'],
+    queryFn: ({ signal }) =>
+      get<Schemas['ExecutionDetail']>(`/api/v1/executions/${encodeURIComponent(id)}`, {}, signal),
+  })
+  const resends = related.data?.related?.filter(({ relation }) => relation === 'resend' || relation === 'resends')
   return (
     <Sheet title="Attempts" onClose={onClose}>
       <div className="stack">
@@ -150,6 +180,22 @@ function Attempts({ id, onClose }: { id: string; onClose: () => void }) {
             </li>
           ))}
         </ol>
+        {related.error && <ProblemNote error={related.error} what="Its resends were not loaded" />}
+        {resends && resends.length > 0 && (
+          <section className="stack" aria-labelledby="resends">
+            <h3 id="resends">Same message</h3>
+            <ul className="stack">
+              {resends.map((one) => (
+                <li key={one.execution_id} className="row">
+                  <Link href={`/actions/${encodeURIComponent(one.execution_id)}`}>
+                    {one.relation === 'resend' ? 'Sent again' : 'The first delivery'}
+                  </Link>
+                  <Time at={one.proposed_at} as="clock" />
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
         <p>
           <Link href={`/actions/${encodeURIComponent(id)}`}>The whole action</Link>
         </p>

@@ -53,7 +53,13 @@ export const automationOf = (one: Pick<Subscription, 'subscription_id'>) =>
 
 type Delivery = Pick<Schemas['Action'], 'phase' | 'waiting' | 'envelope'>
 
-// replayable reports whether a delivery is a dead letter, and with 'twice' that it may have arrived already.
-export function replayable({ phase }: Delivery): 'once' | 'twice' | undefined {
-  return phase === 'failed' ? 'once' : phase === 'unknown' ? 'twice' : undefined
+// Again is the way to send a delivery again: a dead letter is replayed, 'twice' if it may have arrived already; any other
+// one that has ended is sent again by an action of its own.
+export type Again = 'once' | 'twice' | 'resend'
+
+export function againOf({ phase, envelope }: Delivery): Again | undefined {
+  if (phase === 'unknown') return 'twice'
+  if (phase === 'failed') return 'once'
+  const ended = !['pending', 'approved', 'executing'].includes(phase)
+  return ended && envelope.tool.name === 'deliver' ? 'resend' : undefined
 }

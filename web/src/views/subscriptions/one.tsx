@@ -82,7 +82,7 @@ export function One({ one }: { one: Subscription }) {
           ))}
         </dl>
       </section>
-      <Deliveries automation={automationOf(one)} />
+      <Deliveries automation={automationOf(one)} off={!one.enabled} />
       <Command of="countersign subscription test NAME" />
       {params.get('change') === 'true' && !may('putSubscription') && (
         <ChangeSubscription one={one} taken={[]} onClose={() => change({ change: undefined }, { replace: true })} />
