@@ -37,7 +37,7 @@ func TestSubscriptions(t *testing.T) {
 	d.want(d.admin("subscription", "list"), command.ExitOK, "off")
 	d.want(d.admin("subscription", "test", "out"), command.ExitFailed, "is off")
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--from-now", "--json"), command.ExitOK, `"enabled":true`)
-	d.want(d.operator("subscription", "resend", "out"), command.ExitUsage, "out")
+	d.want(d.operator("subscription", "resend", "out"), command.ExitUsage, "not the id")
 	d.want(d.operator("subscription", "resend", "0190a1b2-0000-7000-8000-000000000001", "--note", "lost"), command.ExitFailed, "retention deleted it")
 	d.want(d.admin("subscription", "delete", "out"), command.ExitOK, "removed subscription out")
 	d.want(d.admin("subscription", "delete", "out"), command.ExitFailed, "no subscription out")

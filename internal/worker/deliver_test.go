@@ -112,7 +112,9 @@ func (y *fixture) webhook(to http.Handler) (subscription.Subscription, *connecti
 // put stores a subscription.
 func (y *fixture) put(sub subscription.Subscription) {
 	y.t.Helper()
-	y.configure(func(ctx context.Context, tx pgx.Tx) error { return subscription.Put(ctx, tx, y.tenant, sub, nil, false) })
+	y.configure(func(ctx context.Context, tx pgx.Tx) error {
+		return subscription.Put(ctx, tx, y.tenant, sub, nil, false)
+	})
 }
 
 // TestTheFleetDeliversToWebhooks end to end: events are followed by two processes,

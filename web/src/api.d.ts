@@ -2642,7 +2642,7 @@ export interface paths {
          *     `webhook-signature` are new; `countersign-resend` counts how often people had it sent again, and `countersign-attempt`
          *     the attempts of one action.
          *
-         *     A delivery has one resend at a time: while it has not ended, asking again answers with the same (200), whoever asks.
+         *     A delivery has one resend at a time: while it has not ended, asking again answers with the same, whoever asks.
          *     At most 20 are made, in the rate bucket of the subscription. The delivery's history has who asked, and the note.
          *
          *     409 has the reason and the remedy: the subscription is off, was deleted or has another source, its source is disabled, the
@@ -14361,12 +14361,9 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["ActionResponse"];
-            /** @description The message is sent again. */
-            201: {
+            /** @description The action that sends it. */
+            200: {
                 headers: {
-                    /** @description The action that sends it. */
-                    Location?: string;
                     "Countersign-Pending": components["headers"]["Pending"];
                     [name: string]: unknown;
                 };
@@ -14376,15 +14373,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
-            /** @description Policy denies it, which is on record. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["DeniedProblem"];
-                };
-            };
+            403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];

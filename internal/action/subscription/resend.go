@@ -3,10 +3,7 @@ package subscription
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -15,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -23,43 +19,11 @@ import (
 // MaxResends bounds how often a delivery is sent again.
 const MaxResends = 20
 
-// resendName begins the part of a resend's external id after the subscription:
-// the id of the delivery and a number follow.
-const resendName = "resend:"
-
-// Repeat is a delivery that is sent again by an action.
-type Repeat struct {
-	// Of is the delivery, and Number counts its resends including this one.
-	Of     envelope.ActionID
-	Number int
-}
-
-// RepeatOf returns the delivery that an action sends again; false for any other
-// action. Only Countersign itself proposes under the automation of a subscription.
-func RepeatOf(automation, external string) (Repeat, bool) {
-	of, delivery := settings.Delivery(automation)
-	rest, named := strings.CutPrefix(external, "message:"+of.String()+":"+resendName)
-	id, number, _ := strings.Cut(rest, ":")
-	parsed, errID := uuid.Parse(id)
-	n, errNumber := strconv.Atoi(number)
-	if !delivery || !named || errID != nil || errNumber != nil {
-		return Repeat{}, false
-	}
-	return Repeat{envelope.ActionID(parsed), n}, true
-}
-
-// ResendNames returns the common beginning of the external ids of a delivery's
-// resends, which end with twelve digits; false if the action is no delivery.
-func ResendNames(automation string, delivery envelope.ActionID) (base string, ok bool) {
-	of, ok := settings.Delivery(automation)
-	return "message:" + of.String() + ":" + resendName + delivery.String() + ":", ok
-}
-
 // KeyOf returns the idempotency key of an action's calls, and how often its
 // message was sent again: a resend has the key of its delivery, so that the receiver
 // recognizes the message.
 func KeyOf(it *outbox.Item) (key string, repeat int) {
-	if r, ok := RepeatOf(it.Automation, it.ExternalID); ok {
+	if r, ok := settings.RepeatOf(it.Automation, it.ExternalID); ok {
 		return envelope.Key(it.Tenant, r.Of), r.Number
 	}
 	return it.Key(), 0
@@ -77,17 +41,17 @@ func Resend(ctx context.Context, tx pgx.Tx, in *intake.Intake, snap *settings.Se
 		return a, nil, err
 	}
 	of := e.ActionID
-	if r, again := RepeatOf(e.AutomationID, e.ExternalID); again {
+	if r, again := settings.RepeatOf(e.AutomationID, e.ExternalID); again {
 		of = r.Of
 	}
 	// One transaction at a time names the resends of a delivery.
-	if _, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: by.Tenant, ActionIds: []uuid.UUID{uuid.UUID(of)}}); err != nil {
+	if err := lock(ctx, tx, by.Tenant, of); err != nil {
 		return a, nil, err
 	}
 	p := &envelope.Proposal{
 		Type: envelope.TypeExec, Tool: e.Tool, Args: e.Args, AutomationID: e.AutomationID, Constraints: envelope.Constraints{RateBucket: s.Bucket},
 	}
-	by.Base, _ = ResendNames(e.AutomationID, of)
+	by.Base, _ = settings.ResendNames(e.AutomationID, of)
 	by.Reserved, by.Session, by.Employee = true, "", envelope.EmployeeID{}
 	answers, committed, err := in.AcceptTx(ctx, tx, by, []*envelope.Proposal{p}, true)
 	if err == nil {
@@ -96,7 +60,7 @@ func Resend(ctx context.Context, tx pgx.Tx, in *intake.Intake, snap *settings.Se
 	if err != nil || a.Known {
 		return a, committed, err
 	}
-	if r, _ := RepeatOf(p.AutomationID, p.ExternalID); r.Number > MaxResends {
+	if r, _ := settings.RepeatOf(p.AutomationID, p.ExternalID); r.Number > MaxResends {
 		return a, nil, fault.New(fault.Conflict, "delivery %s was sent again %d times, the maximum; find out why its receiver does not keep it", of, MaxResends)
 	}
 	return a, committed, audit.Write(ctx, tx, audit.Event{Tenant: by.Tenant, Kind: audit.Replayed, Actor: by.Actor(), Items: []audit.Item{{

@@ -135,6 +135,12 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscrip
 	return postgres.Map(all, err, func(m approvalMessage) envelope.ActionID { return m.delivery })
 }
 
+// lock locks a delivery until the transaction ends. A deleted one is no error.
+func lock(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, delivery envelope.ActionID) error {
+	_, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: tenant, ActionIds: []uuid.UUID{uuid.UUID(delivery)}})
+	return err
+}
+
 // SecretContext returns the name for which a signing secret is encrypted, in
 // place of a source's id. No source can have that id.
 func SecretContext(subscription uuid.UUID) string { return "subscription:" + subscription.String() }

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
-	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 const (
@@ -77,10 +77,10 @@ func namesOf(e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
 	if reverted := reversal.Reverts(e.ExternalID); reverted != nil {
 		p.ActionIds = []uuid.UUID{uuid.UUID(*reverted)}
 	}
-	if base, ok := subscription.ResendNames(e.Automation, e.ID); ok {
+	if base, ok := settings.ResendNames(e.Automation, e.ID); ok {
 		p.Firsts, p.Lasts = append(p.Firsts, base+strings.Repeat("0", turnDigits)), append(p.Lasts, base+strings.Repeat("9", turnDigits))
 	}
-	if r, ok := subscription.RepeatOf(e.Automation, e.ExternalID); ok {
+	if r, ok := settings.RepeatOf(e.Automation, e.ExternalID); ok {
 		p.ActionIds = append(p.ActionIds, uuid.UUID(r.Of))
 	}
 	if call, ok := callOf(e.ExternalID); ok {
@@ -97,10 +97,10 @@ func relationOf(e *wire.Execution, id envelope.ActionID, external string) string
 	if reverted := reversal.Reverts(e.ExternalID); reverted != nil && *reverted == id {
 		return "reverses"
 	}
-	if r, ok := subscription.RepeatOf(e.Automation, external); ok && r.Of == e.ID {
+	if r, ok := settings.RepeatOf(e.Automation, external); ok && r.Of == e.ID {
 		return "resend"
 	}
-	if r, ok := subscription.RepeatOf(e.Automation, e.ExternalID); ok && r.Of == id {
+	if r, ok := settings.RepeatOf(e.Automation, e.ExternalID); ok && r.Of == id {
 		return "resends"
 	}
 	return "repeat"

@@ -8,6 +8,7 @@ package settings
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -257,6 +258,37 @@ func Delivery(automation string) (uuid.UUID, bool) {
 	id, err := uuid.Parse(text)
 	return id, err == nil
 }
+
+// Repeat is a delivery that is sent again by an action.
+type Repeat struct {
+	// Of is the delivery, and Number counts its resends including this one.
+	Of     envelope.ActionID
+	Number int
+}
+
+// RepeatOf returns the delivery that an action sends again; false for any other
+// action. Only Countersign itself proposes under the automation of a subscription.
+func RepeatOf(automation, external string) (Repeat, bool) {
+	of, delivery := Delivery(automation)
+	rest, named := strings.CutPrefix(external, resendsOf(of))
+	id, number, _ := strings.Cut(rest, ":")
+	parsed, errID := uuid.Parse(id)
+	n, errNumber := strconv.Atoi(number)
+	if !delivery || !named || errID != nil || errNumber != nil {
+		return Repeat{}, false
+	}
+	return Repeat{envelope.ActionID(parsed), n}, true
+}
+
+// ResendNames returns the common beginning of the external ids of a delivery's
+// resends, which end with twelve digits; false if the action is no delivery.
+func ResendNames(automation string, delivery envelope.ActionID) (base string, ok bool) {
+	of, ok := Delivery(automation)
+	return resendsOf(of) + delivery.String() + ":", ok
+}
+
+// resendsOf begins the external ids of the resends of a subscription.
+func resendsOf(subscription uuid.UUID) string { return "message:" + subscription.String() + ":resend:" }
 
 // DeliveryTools returns the tools with which a subscription to a source of a
 // kind delivers; none for a kind that cannot deliver.

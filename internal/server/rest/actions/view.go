@@ -17,7 +17,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
-	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/telemetry"
@@ -139,7 +138,7 @@ func viewOf(v outbox.View, decoded traces) wire.Action {
 		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
 		Reverts: reversal.Reverts(v.Envelope.ExternalID), TraceID: telemetry.TraceID(v.Traceparent),
 	}
-	if r, ok := subscription.RepeatOf(v.Envelope.AutomationID, v.Envelope.ExternalID); ok {
+	if r, ok := settings.RepeatOf(v.Envelope.AutomationID, v.Envelope.ExternalID); ok {
 		a.Resends = &r.Of
 	}
 	if r := v.RevertedBy; r != nil {

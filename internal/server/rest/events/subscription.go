@@ -188,6 +188,33 @@ func TestSubscription(c *request.Call) error {
 	return actions.Show(c, id)
 }
 
+// ResendDelivery handles POST /api/v1/actions/{id}/resend. It sends the message of an
+// ended delivery again.
+func ResendDelivery(c *request.Call, in wire.ResendRequest, id envelope.ActionID) error {
+	var a intake.Answer
+	committed := func() {}
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		v, err := access.View(ctx, tx, c.By, id)
+		if fault.KindOf(err) == fault.NotFound {
+			return fault.New(fault.NotFound, "no delivery %s: it was never made, or retention deleted it", id)
+		}
+		if err != nil {
+			return err
+		}
+		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return err
+		}
+		a, committed, err = subscription.Resend(ctx, tx, c.Intake, snap, c.Submitter(), v, in.Note)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	committed()
+	return actions.Show(c, a.Action)
+}
+
 // propose proposes an action of Countersign's own.
 func propose(ctx context.Context, s *request.Backend, tenant envelope.TenantID, name string, p *envelope.Proposal) (envelope.ActionID, error) {
 	answers, err := s.Intake.Accept(ctx, intake.Submitter{Tenant: tenant, Name: name, Reserved: true}, []*envelope.Proposal{p})

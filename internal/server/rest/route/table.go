@@ -121,7 +121,7 @@ func Table() []Route {
 		{Route: access.Route{Pattern: "PUT /api/v1/subscriptions/{name}", Operation: "putSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, MaxBody: one, Handle: request.WithBody(events.PutSubscription)},
 		{Route: access.Route{Pattern: "DELETE /api/v1/subscriptions/{name}", Operation: "deleteSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, Handle: events.DeleteSubscription},
 		{Route: access.Route{Pattern: "POST /api/v1/subscriptions/{name}/test", Operation: "testSubscription", Roles: admin, Scope: identity.SubscriptionsWrite}, Handle: events.TestSubscription},
-		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/resend", Operation: "resendDelivery", Roles: people, Scope: identity.DeadLettersManage}, MaxBody: one, Handle: request.WithBodyAndAction(actions.Resend)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/resend", Operation: "resendDelivery", Roles: people, Scope: identity.DeadLettersManage}, MaxBody: one, Handle: request.WithBodyAndAction(events.ResendDelivery)},
 		// Slack shows no token: it signs.
 		{Route: access.Route{Pattern: "POST /api/v1/slack/interactions/{subscription}", Operation: "slackInteraction"}, MaxBody: one, OwnParser: true, Handle: events.SlackInteraction},
 
