@@ -53,8 +53,8 @@ export const automationOf = (one: Pick<Subscription, 'subscription_id'>) =>
 
 type Delivery = Pick<Schemas['Action'], 'phase' | 'waiting' | 'envelope'>
 
-// Again is the way to send a delivery again: a dead letter is replayed, 'twice' if it may have arrived already; any other
-// one that has ended is sent again by an action of its own.
+// Again is the way to send a delivery again: a dead letter is replayed, 'twice' if it may have arrived already; any
+// other one that has ended is sent again by an action of its own.
 export type Again = 'once' | 'twice' | 'resend'
 
 export function againOf({ phase, envelope }: Delivery): Again | undefined {
