@@ -1,7 +1,14 @@
 // A list that one walks with the keyboard.
-import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
+import {
+  defaultRangeExtractor,
+  observeElementOffset,
+  type Range,
+  useVirtualizer,
+  type Virtualizer,
+} from '@tanstack/react-virtual'
 import { type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
 import { useCommands } from '../lib/keys'
+import { afterPaint } from '../lib/painted'
 
 // inDocument is how many rows are all in the document, where find-in-page and copying see them. Of more rows, those
 // around what is shown are there, and the selected one, which may have the focus.
@@ -38,7 +45,11 @@ export function withRow(range: number[], row: number): number[] {
   return row < (range[0] ?? Infinity) ? [row, ...range] : [...range, row]
 }
 
-// reveal scrolls a list as little as it must so that a row is in view.
+// overscan is how many rows beyond those in view are in the document.
+const overscan = 6
+
+// reveal scrolls a list as little as it must so that a row is in view. It returns where the list is then, if what comes
+// into view is in the document already.
 function reveal(
   { scrollElement: list, scrollOffset, scrollRect }: Virtualizer<HTMLDivElement, Element>,
   top: number,
@@ -46,8 +57,10 @@ function reveal(
 ) {
   const from = scrollOffset ?? 0
   const room = scrollRect?.height ?? 0
-  if (top < from) list!.scrollTop = top
-  else if (top + height > from + room) list!.scrollTop = top + height - room
+  const to = top < from ? top : Math.max(from, top + height - room)
+  if (to === from) return undefined
+  list!.scrollTop = to
+  return Math.abs(to - from) <= overscan * height ? list!.scrollTop : undefined
 }
 
 export function List<T>(props: ListProps<T>) {
@@ -70,13 +83,33 @@ export function List<T>(props: ListProps<T>) {
   const virtual = items.length > inDocument
   const at = useMemo(() => items.findIndex((item) => keyOf(item) === selected), [items, keyOf, selected])
   const rangeExtractor = useCallback((range: Range) => withRow(defaultRangeExtractor(range), at), [at])
+  // jumped is where the list scrolled by itself: the rows behind it are drawn once what a person asked for is painted.
+  const jumped = useRef<number>(undefined)
+  const observe = useCallback(
+    (of: Virtualizer<HTMLDivElement, Element>, heard: (offset: number, scrolling: boolean) => void) => {
+      let cancel = () => {}
+      const end = observeElementOffset(of, (offset, scrolling) => {
+        const own = offset === jumped.current
+        jumped.current = undefined
+        cancel()
+        if (own) cancel = afterPaint(() => heard(of.scrollElement!.scrollTop, scrolling))
+        else heard(offset, scrolling)
+      })
+      return () => {
+        cancel()
+        end?.()
+      }
+    },
+    [],
+  )
   const virtualizer = useVirtualizer({
+    observeElementOffset: observe,
     count: items.length,
     enabled: virtual,
     getScrollElement: () => scroller.current,
     estimateSize: (index) => rowHeight + headHeight * (heads.get(index)?.length ?? 0),
     paddingEnd: headHeight * (heads.get(items.length)?.length ?? 0),
-    overscan: 6,
+    overscan,
     rangeExtractor,
     // A list that grows beyond what is in the document stays where it was scrolled to.
     initialOffset: () => scroller.current?.scrollTop ?? 0,
@@ -149,7 +182,7 @@ export function List<T>(props: ListProps<T>) {
     else {
       let above = 0
       for (const [index, of] of heads) if (index <= at) above += of.length
-      reveal(virtualizer, at * rowHeight + above * headHeight, rowHeight)
+      jumped.current = reveal(virtualizer, at * rowHeight + above * headHeight, rowHeight)
     }
     if (drawn) revealed.current = place
     const focused = document.activeElement

@@ -1,5 +1,5 @@
 // The inbox: what waits for a person, as a list and one thing of it in full.
-import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { lazy, memo, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import type { Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
@@ -64,10 +64,13 @@ export default function Inbox({ id }: { id?: string }) {
       state: to === undefined ? closed : undefined,
     })
   }
-  const change = (next: Filters) => {
-    setMarked(new Set())
-    go(`/inbox${searchOf(search, next)}`)
-  }
+  const change = useCallback(
+    (next: Filters) => {
+      setMarked(new Set())
+      go(`/inbox${searchOf(search, next)}`)
+    },
+    [go, search],
+  )
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
   const waits = (item: Item) => !gone(item) && !over.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
@@ -123,13 +126,7 @@ export default function Inbox({ id }: { id?: string }) {
             <Export name="inbox" to="/api/v1/inbox" query={joined(filters)} />
           </div>
           <SavedViews tight />
-          <Kinds
-            counts={counts.data?.by_kind}
-            chosen={filters.kind?.length === 1 ? (filters.kind[0] as Kind) : 'all'}
-            onChoose={(kind) => change({ kind: kind === 'all' ? [] : [kind] })}
-          />
-          <Filter filters={filters} onChange={change} />
-          <Facets filters={filters} onChange={change} />
+          <Narrowing counts={counts.data?.by_kind} filters={filters} onChange={change} />
           {fresh > 0 && (
             <button type="button" className="fresh" onClick={showNew}>
               <Icon name="up" />
@@ -272,6 +269,29 @@ function useReadAhead(item: Item | undefined) {
 // joined returns filters as the API takes them, several with commas between.
 const joined = (filters: Filters) =>
   Object.fromEntries(Object.entries(filters).map(([name, values]) => [name, values.join(',')]))
+
+// Narrowing is how the list is narrowed. It is drawn again where a filter or a count changed alone.
+const Narrowing = memo(function Narrowing({
+  counts,
+  filters,
+  onChange,
+}: {
+  counts: Record<Kind, number> | undefined
+  filters: Filters
+  onChange: (filters: Filters) => void
+}) {
+  return (
+    <>
+      <Kinds
+        counts={counts}
+        chosen={filters.kind?.length === 1 ? (filters.kind[0] as Kind) : 'all'}
+        onChoose={(kind) => onChange({ kind: kind === 'all' ? [] : [kind] })}
+      />
+      <Filter filters={filters} onChange={onChange} />
+      <Facets filters={filters} onChange={onChange} />
+    </>
+  )
+})
 
 function Kinds({
   counts,
