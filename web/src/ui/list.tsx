@@ -31,7 +31,7 @@ export interface ListProps<T> {
   // heads stand above the row of an index, those of the number of rows below all; each is headHeight pixels high.
   heads?: ReadonlyMap<number, readonly ReactNode[]> | undefined
   // onEnd is called when the last rows come into view.
-  onEnd?: () => void
+  onEnd?: (() => void) | undefined
   // keys switches the keys of the list off, where another list has them.
   keys?: boolean
 }

@@ -106,7 +106,7 @@ const readEvery = 1_000
 const failedFor = 10_000
 
 // A list begins with few items, which are shown soon; the others of its first page come after so many milliseconds.
-const few = 40
+const few = 24
 const restAfter = 400
 
 const read = (filters: Filters, cursor: string, limit: number, signal?: AbortSignal) =>
@@ -191,6 +191,8 @@ export function useInbox(filters: Filters) {
     error: query.error,
     isPending: query.isPending,
     refetch: query.refetch,
+    // onEnd is called where the list is scrolled to its end.
+    onEnd: short ? undefined : more,
     ended: loaded === undefined ? undefined : full ? ('most' as const) : cursor === null ? ('end' as const) : undefined,
     more,
     moreError,

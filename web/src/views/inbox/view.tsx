@@ -157,7 +157,7 @@ export default function Inbox({ id }: { id?: string }) {
               onOpen={(key) => open(key)}
               marked={marked}
               onMark={setMarked}
-              onEnd={inbox.more}
+              onEnd={inbox.onEnd}
               rowHeight={72}
               row={(item) => <Row item={item} gone={gone(item)} ask={goneRows.length <= 50} />}
             />
