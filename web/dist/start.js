@@ -10,9 +10,9 @@ if (opened && !location.search) {
     early.set(path, answer)
     return answer
   }
-  const show = (id) => {
+  const show = (id, decided) => {
     send(`/api/v1/actions/${id}`)
-    send(`/api/v1/actions/${id}/forecast`)
+    if (decided) send(`/api/v1/actions/${id}/forecast`)
   }
   // The first item opens by itself on a wide window.
   const first = async (answer) => {
@@ -20,7 +20,7 @@ if (opened && !location.search) {
     const copy = answer.clone()
     const { items } = await copy.json()
     if (!items[0] || !early.has(list)) return
-    show(items[0].action_id)
+    show(items[0].action_id, ['approval', 'question', 'review'].includes(items[0].kind))
     send(`/api/v1/tools/${encodeURIComponent(items[0].tool)}`)
   }
   window.early = early
@@ -28,6 +28,6 @@ if (opened && !location.search) {
   const answer = send(list)
   send('/api/v1/inbox/counts')
   send('/api/v1/recovery')
-  if (opened[1]) show(opened[1])
+  if (opened[1]) show(opened[1], true)
   else answer.then(first).catch(() => {})
 }
