@@ -60,6 +60,24 @@ func TestBatchIsHeldUntilItsSubjectsAreKnown(t *testing.T) {
 	}
 }
 
+// TestProposalNotifiesNoWait holds that a wait is not notified of the proposal that was
+// before it, but of what follows.
+func TestProposalNotifiesNoWait(t *testing.T) {
+	t.Parallel()
+	b, topic, id, wait := &Broker{}, topicOf(), envelope.NewActionID(), make(chan struct{}, 1)
+	topic.waits[id] = map[chan struct{}]struct{}{wait: {}}
+	event := func(kind audit.Kind) Batch {
+		return Batch{Events: []audit.Stored{{Event: audit.Event{Kind: kind, Items: []audit.Item{{Action: id}}}}}}
+	}
+
+	if b.handOut(topic, event(audit.Proposed)); len(wait) != 0 {
+		t.Error("the proposal notified a wait")
+	}
+	if b.handOut(topic, event(audit.Voted)); len(wait) != 1 {
+		t.Error("a vote did not notify a wait")
+	}
+}
+
 // TestStatusesAreReadSeldomForManyWaits has few and many actions awaited.
 func TestStatusesAreReadSeldomForManyWaits(t *testing.T) {
 	t.Parallel()

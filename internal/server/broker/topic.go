@@ -216,6 +216,9 @@ func (b *Broker) handOut(t *topic, events Batch) bool {
 		}
 	}
 	for _, e := range events.Events {
+		if e.Kind == audit.Proposed {
+			continue // before anybody could wait for the action
+		}
 		for _, it := range e.Items {
 			t.notify(it.Action)
 		}
