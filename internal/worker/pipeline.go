@@ -123,6 +123,8 @@ type Pipeline struct {
 	attempts         chan attempt
 	// executing counts the calls whose outcomes were not yet sent to settle.
 	executing atomic.Int64
+	// commitTook is the duration of the last commit of outcomes.
+	commitTook atomic.Int64
 	// databaseAway is the time since which the database has not answered (Unix
 	// nanoseconds); the claimer resets it.
 	databaseAway atomic.Int64

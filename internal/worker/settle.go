@@ -42,10 +42,13 @@ func (p *Pipeline) nextBatch(room []settlement) []settlement {
 	return p.collect(append(room, first))
 }
 
-// collect waits for more outcomes of a batch for at most the window, and for none if no
-// call is being made.
+// longestWindow bounds the window where commits take longer than the configured one.
+const longestWindow = 10 * time.Millisecond
+
+// collect waits for more outcomes of a batch for at most the window, or as long as a
+// commit took, and for none if no call is being made.
 func (p *Pipeline) collect(batch []settlement) []settlement {
-	window := time.NewTimer(p.cfg.Window)
+	window := time.NewTimer(max(p.cfg.Window, min(time.Duration(p.commitTook.Load()), longestWindow)))
 	defer window.Stop()
 	for len(batch) < p.cfg.Batch && (p.executing.Load() > 0 || len(p.settle) > 0) {
 		select {
@@ -136,6 +139,8 @@ func (p *Pipeline) write(ctx context.Context, commits *fence.Loop, batch []settl
 	p.guard.Ended(rows)
 	var settled []outbox.Lease
 	mark := commits.Next()
+	began := time.Now()
+	defer func() { p.commitTook.Store(int64(time.Since(began))) }()
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		var err error
 		if settled, err = outbox.Settle(ctx, tx, mark, p.cfg.ID, rows); err != nil {

@@ -73,3 +73,31 @@ func TestOneSettlerCollectsAtATime(t *testing.T) {
 		}
 	})
 }
+
+// TestWindowIsAsLongAsACommit collects an outcome while another call is open, and one
+// while none is.
+func TestWindowIsAsLongAsACommit(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: 2 * time.Millisecond, 6 * time.Millisecond: 6 * time.Millisecond, time.Second: longestWindow,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPipeline(nil, nil, nil, PipelineConfig{ID: "w1"})
+			p.commitTook.Store(int64(took))
+			p.executing.Store(1)
+			p.settle <- settlement{}
+			began := time.Now()
+
+			if p.nextBatch(nil); time.Since(began) != want {
+				t.Errorf("after a commit of %s a batch was collected for %s, want %s", took, time.Since(began), want)
+			}
+
+			p.executing.Store(0)
+			p.settle <- settlement{}
+			began = time.Now()
+			if p.nextBatch(nil); time.Since(began) != 0 {
+				t.Errorf("without an open call a batch was collected for %s", time.Since(began))
+			}
+		})
+	}
+}

@@ -15,7 +15,7 @@ import (
 func backgroundWork(ctx context.Context, db postgres.Begins, age time.Duration) (work dbsqlc.BackgroundDueRow, err error) {
 	ctx, cancel := context.WithTimeout(ctx, txTimeout)
 	defer cancel()
-	err = postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+	err = postgres.InTx(ctx, db, postgres.Worker().Alone(), func(tx pgx.Tx) (err error) {
 		work, err = dbsqlc.New().BackgroundDue(ctx, tx, age.Seconds())
 		return err
 	})
