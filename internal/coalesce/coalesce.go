@@ -23,7 +23,7 @@ const (
 	timeout = 30 * time.Second
 	// lingerMost is the most time that a run waits for others of many callers, and
 	// manyCallers how many these are; few callers wait for nobody.
-	lingerMost  = slow / 2
+	lingerMost  = slow
 	manyCallers = 8
 )
 
