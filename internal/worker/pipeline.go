@@ -36,7 +36,8 @@ type PipelineConfig struct {
 	Batch int
 	// Settlers is the number of concurrent settlers: 2.
 	Settlers int
-	// Window is the time that a settler waits for more outcomes: 2 ms.
+	// Window is the time that a settler waits for more outcomes, or longer where a
+	// commit takes longer: 2 ms.
 	Window time.Duration
 	// Lease is the term of a claim without renewal: 30 s.
 	Lease time.Duration
