@@ -38,6 +38,12 @@ func perMinute(n, burst int) limits.Bucket {
 	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: envelope.Duration(time.Minute), Burst: burst}}
 }
 
+// perDay is a rate limit of n calls a day, all of them at once: no permit returns while
+// a test runs.
+func perDay(n int) limits.Bucket {
+	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: envelope.Duration(24 * time.Hour), Burst: n}}
+}
+
 // ceiling is a limit of n concurrent calls.
 func ceiling(n int) limits.Bucket { return limits.Bucket{Concurrency: n} }
 

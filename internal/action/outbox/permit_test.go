@@ -65,7 +65,7 @@ func TestUnusedTokensAreReturned(t *testing.T) {
 			fx.returnToApproval(it)
 		}, 1},
 	} {
-		for kind, limits := range map[string]limits.Bucket{"rate": perMinute(1, 1), "rate with a burst": perMinute(4, 4), "calendar": daily(3)} {
+		for kind, limits := range map[string]limits.Bucket{"rate": perDay(1), "rate with a burst": perDay(4), "calendar": daily(3)} {
 			t.Run(name+" to a "+kind, func(t *testing.T) {
 				t.Parallel()
 				fx := newFixture(t)

@@ -280,6 +280,12 @@ func (h *fixture) connect(who identity.Issued, version string) *client {
 }
 
 func (h *fixture) tryConnect(token, version string) (*client, error) {
+	return h.tryConnectWith(token, version, false)
+}
+
+// tryConnectWith is tryConnect for a client that opens no stream for notices if it is
+// quiet. A client opens such a stream again by itself.
+func (h *fixture) tryConnectWith(token, version string, quiet bool) (*client, error) {
 	c := &client{t: h.t, progress: make(chan *sdk.ProgressNotificationParams, 1000), changed: make(chan struct{}, 1000)}
 	inner := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress <- r.Params },
@@ -288,7 +294,7 @@ func (h *fixture) tryConnect(token, version string) (*client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	h.t.Cleanup(transport.CloseIdleConnections)
 	session, err := inner.Connect(h.t.Context(), &sdk.StreamableClientTransport{
-		Endpoint: h.url, HTTPClient: &http.Client{Transport: bearer{token, transport}},
+		Endpoint: h.url, HTTPClient: &http.Client{Transport: bearer{token, transport}}, DisableStandaloneSSE: quiet,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		return nil, err
