@@ -82,9 +82,12 @@ test('a mode is set by the keyboard alone', async ({ page, recorder }) => {
 const focusedIs = (page: Page, tool: string) =>
   page.evaluate((name) => document.activeElement?.getAttribute('aria-label')?.startsWith(`${name}, `), tool)
 
-test('a matrix of many tools has the rows in view alone, and is walked to its end by keys', async ({ page }) => {
-  const items = Array.from({ length: 900 }, (_, i) => ({
-    tool: `many:tool-${String(i).padStart(3, '0')}`,
+test('a matrix of many tools has the rows in view alone, and is walked to its end by keys', async ({
+  page,
+  recorder,
+}) => {
+  const items = Array.from({ length: 10_000 }, (_, i) => ({
+    tool: `many:tool-${String(i).padStart(4, '0')}`,
     title: '',
     risk: 'write',
     mode: 'require_approval',
@@ -94,24 +97,57 @@ test('a matrix of many tools has the rows in view alone, and is walked to its en
     reviews: 0,
     grants: 0,
   }))
-  await page.route('**/api/v1/policy/matrix*', (route) => route.fulfill({ json: { items, next_cursor: null } }))
+  const pageSize = 2_500
+  let asked: number[] = []
+  await page.route('**/api/v1/policy/matrix*', (route) => {
+    const at = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0)
+    asked.push(at / pageSize)
+    const next = at + pageSize < items.length ? String(at + pageSize) : null
+    return route.fulfill({ json: { items: items.slice(at, at + pageSize), next_cursor: next } })
+  })
   await login(page, 'admin', '/policy')
   const grid = page.getByRole('grid', { name: 'Modes of tools' })
-  await expect(cell(page, 'many:tool-000')).toBeVisible()
+  await expect(cell(page, 'many:tool-0000')).toBeVisible()
+  for (const rows of [5_000, 7_500, 10_000]) {
+    await page.getByRole('button', { name: 'Show more tools' }).click()
+    // At the end, the modes of no listed tool come too.
+    await expect(grid).toHaveAttribute('aria-rowcount', new RegExp(`^${rows === 10_000 ? '10...' : rows + 3}$`))
+  }
+  await expect(page.getByRole('button', { name: 'Show more tools' })).toHaveCount(0)
   expect(await grid.getByRole('row').count()).toBeLessThan(120)
   await tabTo(page, grid.locator('tbody [tabindex="0"]'))
   await page.keyboard.press('Control+End')
   await page.keyboard.press('Home')
   await page.keyboard.press('ArrowRight')
-  for (let i = 0; i < 30 && !(await focusedIs(page, 'many:tool-880')); i++) await page.keyboard.press('ArrowUp')
-  await expect(cell(page, 'many:tool-880')).toBeFocused()
-  await expect(cell(page, 'many:tool-880')).toBeInViewport()
+  for (let i = 0; i < 30 && !(await focusedIs(page, 'many:tool-9980')); i++) await page.keyboard.press('ArrowUp')
+  await expect(cell(page, 'many:tool-9980')).toBeFocused()
+  await expect(cell(page, 'many:tool-9980')).toBeInViewport()
   // The focus stays at its cell while another part is in view.
   await grid.evaluate((it) => it.parentElement!.scrollTo(0, 0))
-  await expect(cell(page, 'many:tool-000')).toBeVisible()
-  await expect(cell(page, 'many:tool-880')).toBeFocused()
+  await expect(cell(page, 'many:tool-0000')).toBeVisible()
+  await expect(cell(page, 'many:tool-9980')).toBeFocused()
   await page.keyboard.press('ArrowDown')
-  await expect(cell(page, 'many:tool-881')).toBeInViewport()
+  await expect(cell(page, 'many:tool-9981')).toBeInViewport()
+  // A key within view changes the rows whose focus changes, and not all that are drawn.
+  await quiet(page)
+  await grid.evaluate((it) => {
+    const rows = new Set<Element>()
+    Object.assign(window, { drawn: rows })
+    new MutationObserver((all) => {
+      for (const { target } of all) rows.add((target as Element).closest('tr') ?? it)
+    }).observe(it, { subtree: true, childList: true, attributes: true, characterData: true })
+  })
+  await page.keyboard.press('ArrowUp')
+  await expect(cell(page, 'many:tool-9980')).toBeFocused()
+  expect(await page.evaluate(() => (window as unknown as { drawn: Set<Element> }).drawn.size)).toBeLessThan(10)
+  // A change of settings reads again what is seen, and the rest when it is seen.
+  // The rows that are left out keep their room, so that the last ones are far below.
+  expect(await grid.evaluate((it) => it.parentElement!.scrollTop)).toBeGreaterThan(320_000)
+  asked = []
+  await put(recorder.tool('like'), 'allow')
+  await expect(() => expect(asked).toEqual([3])).toPass({ timeout: 10_000 })
+  await grid.evaluate((it) => it.parentElement!.scrollTo(0, 0))
+  await expect(() => expect(asked).toEqual([3, 0])).toPass({ timeout: 10_000 })
   await quiet(page)
   expect(await violations(page)).toEqual([])
 })

@@ -1,9 +1,10 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { defaultRangeExtractor, useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
-import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
 import { get, type Problem, path } from '../../lib/client'
 import { type Field, query } from '../../lib/filter'
+import { usePaged } from '../../lib/paged'
 import { all } from '../../lib/pages'
 import { shown } from '../../lib/text'
 import { Button, Command, Empty, Loading, Mode, ProblemNote } from '../../ui'
@@ -22,11 +23,6 @@ const fields: readonly Field[] = [
   { name: 'session_id', label: 'Session', kind: 'text' },
 ]
 
-interface Page {
-  items: Tool[]
-  next_cursor: string | null
-}
-
 // Edited is a cell that is being edited: a pattern, and the automation or everybody.
 interface Edited {
   tool: string
@@ -39,28 +35,30 @@ export function Matrix() {
   const asked = query(fields, filter.filter)
   const enabled = filter.problems.length === 0
   const [edited, setEdited] = useState<Edited>()
-  const tools = useInfiniteQuery<Page, Problem, Page[], unknown[], string | undefined>({
-    queryKey: ['config', 'policy-matrix', asked],
-    queryFn: ({ pageParam, signal }) => get<Page>(to, { ...asked, limit: 100, cursor: pageParam }, signal),
-    initialPageParam: undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    select: ({ pages }) => pages,
-    enabled,
-  })
+  const [seen, setSeen] = useState<Seen>([0, 0])
+  const tools = usePaged<Tool>(
+    ['config', 'policy-matrix', asked],
+    (cursor, signal) => get(to, { ...asked, limit: 100, cursor }, signal),
+    { enabled, seen: (page) => page >= seen[0] && page <= seen[1] },
+  )
   const modes = useQuery<ModeRule[], Problem>({
     queryKey: ['config', 'policy-modes'],
     queryFn: ({ signal }) => all<ModeRule>('/api/v1/policy/modes', signal),
   })
   const automation = typeof filter.filter.automation_id === 'string' ? filter.filter.automation_id : ''
   const error = tools.error ?? modes.error
-  const rows =
-    tools.data && modes.data
-      ? rowsOf(
-          tools.data.flatMap((page) => page.items),
-          modes.data.filter(({ automation_id: of }) => !of || of === automation),
-          !tools.hasNextPage && !filter.filter.q,
-        )
-      : undefined
+  const whole = !tools.more && !tools.loading && !filter.filter.q
+  // The pages stay the same objects until one is read again.
+  const items = useSame(tools.pages)
+  const shownModes = useMemo(
+    () => modes.data?.filter(({ automation_id: of }) => !of || of === automation),
+    [modes.data, automation],
+  )
+  const rows = useMemo(() => {
+    if (items.length === 0 || !shownModes) return undefined
+    const listed = items.flatMap((page, at) => page.items.map((tool) => ({ tool, page: at })))
+    return rowsOf(listed, shownModes, whole)
+  }, [items, shownModes, whole])
   return (
     <div className="stack">
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
@@ -68,7 +66,7 @@ export function Matrix() {
         <ProblemNote
           error={error}
           onRetry={() => {
-            void tools.refetch()
+            tools.again()
             void modes.refetch()
           }}
         />
@@ -79,10 +77,12 @@ export function Matrix() {
           {!filter.filter.q && <Command of="countersign source set ID" />}
         </Empty>
       )}
-      {rows && <Grid rows={rows} modes={modes.data!} automation={automation} onEdit={setEdited} />}
-      {tools.hasNextPage && (
+      {rows && (
+        <Grid rows={rows} modes={modes.data!} automation={automation} onEdit={setEdited} seen={seen} onSeen={setSeen} />
+      )}
+      {rows && (tools.more ?? tools.loading) && (
         <p>
-          <Button busy={tools.isFetchingNextPage} onClick={() => void tools.fetchNextPage()}>
+          <Button busy={tools.loading} onClick={() => tools.more?.()}>
             Show more tools
           </Button>
         </p>
@@ -100,6 +100,17 @@ export function Matrix() {
     </div>
   )
 }
+
+// useSame returns the list of an earlier rendering, if its items are the same.
+function useSame<T>(list: readonly T[]): readonly T[] {
+  const [kept, setKept] = useState(list)
+  const same = kept.length === list.length && kept.every((one, i) => one === list[i])
+  if (!same) setKept(list)
+  return same ? kept : list
+}
+
+// Seen are the first and the last page with rows in view.
+type Seen = readonly [first: number, last: number]
 
 interface Cell {
   name: string
@@ -124,11 +135,15 @@ function Grid({
   modes,
   automation,
   onEdit,
+  seen,
+  onSeen,
 }: {
   rows: readonly Row[]
   modes: readonly ModeRule[]
   automation: string
   onEdit: (edited: Edited) => void
+  seen: Seen
+  onSeen: (seen: Seen) => void
 }) {
   const table = useRef<HTMLTableElement>(null)
   const [[atRow, atColumn], setAt] = useState<readonly [number, number]>([0, 1])
@@ -142,10 +157,18 @@ function Grid({
     count: rows.length,
     enabled: virtual,
     getScrollElement: () => scroller.current,
-    estimateSize: () => 33,
+    estimateSize: (r) => heightOf(rows[r]!),
     overscan: 8,
     rangeExtractor: (range) => withRow(defaultRangeExtractor(range), row),
   })
+  // The heights are known: no row is measured.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the virtualizer is one object for as long as the list is
+  useLayoutEffect(() => virtualizer.measure(), [rows])
+  const range = virtual ? virtualizer.range : null
+  const [first, last] = pagesOf(rows, range?.startIndex ?? 0, range?.endIndex ?? rows.length - 1)
+  useEffect(() => {
+    if (first !== seen[0] || last !== seen[1]) onSeen([first, last])
+  }, [first, last, seen, onSeen])
   const move = (event: KeyboardEvent) => {
     const last = [rows.length - 1, names.length - 1] as const
     const to: Record<string, readonly [number, number]> = {
@@ -171,34 +194,19 @@ function Grid({
     moved.current = false
     table.current?.querySelector<HTMLElement>('tbody [tabindex="0"]')?.focus()
   })
-  const line = (r: number) => {
-    const one = rows[r]!
-    return (
-      <tr
-        key={one.key}
-        aria-rowindex={r + 2}
-        data-index={r}
-        ref={virtual ? virtualizer.measureElement : undefined}
-        className={one.tool ? '' : 'pattern'}
-      >
-        {cells(one, modes, automation, onEdit).map((cell, c) => {
-          const active = r === row && c === column
-          const focus = { tabIndex: active ? 0 : -1, onFocus: () => setAt([r, c]) }
-          return (
-            <td key={cell.name} className={className(cell.name)} {...(!cell.edit && focus)}>
-              {cell.edit ? (
-                <button type="button" className="cell" aria-label={cell.edit.label} onClick={cell.edit.open} {...focus}>
-                  {cell.content}
-                </button>
-              ) : (
-                cell.content
-              )}
-            </td>
-          )
-        })}
-      </tr>
-    )
-  }
+  const line = (r: number) => (
+    <Line
+      key={rows[r]!.key}
+      row={rows[r]!}
+      at={r}
+      active={r === row ? column : -1}
+      windowed={virtual}
+      modes={modes}
+      automation={automation}
+      onEdit={onEdit}
+      onFocus={setAt}
+    />
+  )
   return (
     <div className={virtual ? 'table-scroll windowed' : 'table-scroll'} ref={scroller}>
       <table
@@ -227,6 +235,64 @@ function Grid({
       </table>
     </div>
   )
+}
+
+// Line is a row: of those in the document, a key draws the two whose focus changes.
+const Line = memo(function Line({
+  row,
+  at,
+  active,
+  windowed,
+  modes,
+  automation,
+  onEdit,
+  onFocus,
+}: {
+  row: Row
+  at: number
+  // active is the column of the row that has the focus, or -1.
+  active: number
+  windowed: boolean
+  modes: readonly ModeRule[]
+  automation: string
+  onEdit: (edited: Edited) => void
+  onFocus: (at: readonly [number, number]) => void
+}) {
+  return (
+    <tr aria-rowindex={at + 2} data-index={at} className={row.tool ? '' : 'pattern'}>
+      {cells(row, modes, automation, onEdit).map((cell, c) => {
+        const focus = { tabIndex: c === active ? 0 : -1, onFocus: () => onFocus([at, c]) }
+        return (
+          <td
+            key={cell.name}
+            className={className(cell.name)}
+            height={windowed && c === 0 ? heightOf(row) : undefined}
+            {...(!cell.edit && focus)}
+          >
+            {cell.edit ? (
+              <button type="button" className="cell" aria-label={cell.edit.label} onClick={cell.edit.open} {...focus}>
+                {cell.content}
+              </button>
+            ) : (
+              cell.content
+            )}
+          </td>
+        )
+      })}
+    </tr>
+  )
+})
+
+// The heights of a row of a long matrix: its lines neither wrap nor grow.
+const rowHeight = 33
+const lineHeight = 18
+
+const heightOf = ({ tool }: Row) => Math.max(rowHeight, 15 + lineHeight * (tool ? narrowing(tool).length : 0))
+
+// pagesOf returns the first and the last page of the tools in a range of rows. A pattern is on the page before it.
+function pagesOf(rows: readonly Row[], first: number, last: number): Seen {
+  const page = (r: number) => rows.slice(0, r + 1).findLast(({ tool }) => tool)?.page ?? 0
+  return [page(first), page(last)]
 }
 
 // withGaps returns the lines of the items, with a row as high as those that are left out in each place.

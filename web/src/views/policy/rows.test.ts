@@ -14,7 +14,12 @@ const tool = (name: string, trace: Tool['trace'] = []): Tool => ({
 })
 const mode = (of: string, to: ModeRule['mode'], automation = '') =>
   ({ tool: of, mode: to, automation_id: automation, etag: of }) as ModeRule
-const keys = (...args: Parameters<typeof rowsOf>) => rowsOf(...args).map(({ key }) => key)
+const keys = (tools: readonly Tool[], modes: readonly ModeRule[], all: boolean) =>
+  rowsOf(
+    tools.map((one) => ({ tool: one, page: 0 })),
+    modes,
+    all,
+  ).map(({ key }) => key)
 
 test('a pattern covers a tool', () => {
   for (const pattern of ['*', 'shop:*', '*:a:b', 'shop:a:b', '*:*']) expect(covers(pattern, 'shop:a:b')).toBe(true)

@@ -10,19 +10,25 @@ type Step = Schemas['TraceStep']
 export interface Row {
   key: string
   tool?: Tool
+  // page is the page of the list that has the tool.
+  page?: number
 }
 
 // rowsOf returns the rows of tools, below the patterns that cover them: everything first, then each source with its
 // tools. modes are the stored modes; those of no listed tool come last where all tools are listed.
-export function rowsOf(tools: readonly Tool[], modes: readonly ModeRule[], all: boolean): Row[] {
+export function rowsOf(
+  tools: readonly { tool: Tool; page: number }[],
+  modes: readonly ModeRule[],
+  all: boolean,
+): Row[] {
   const rows: Row[] = [{ key: '*' }]
   for (const { tool } of modes) if (/^\*:./.test(tool) && tool !== '*:*') rows.push({ key: tool })
   let source = ''
-  for (const tool of tools) {
+  for (const { tool, page } of tools) {
     const of = sourceOf(tool.tool)
     if (of !== source) rows.push({ key: `${of}:*` })
     source = of
-    rows.push({ key: tool.tool, tool })
+    rows.push({ key: tool.tool, tool, page })
   }
   if (all) for (const { tool } of modes) rows.push({ key: tool })
   const seen = new Set<string>(['*:*'])
