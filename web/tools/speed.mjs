@@ -79,6 +79,8 @@ async function type(page) {
   await page.keyboard.press('e')
   const field = page.locator('.inbox-detail textarea').first()
   await field.focus()
+  const { length } = await field.inputValue()
+  if (length < 190_000) throw new Error(`the longest text has ${length} characters`)
   const took = []
   for (let i = 0; i < keys + 5; i++) {
     await page.evaluate(() => {
