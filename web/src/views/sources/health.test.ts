@@ -39,6 +39,8 @@ test('a source that is saved as it is stays what it was, and keeps its credentia
     { honours_key: true, url: 'https://gateway.example.org' },
     { organization: 'acme', url: 'https://de.sentry.io', timeout: '2m' },
     { calendars: { team: 'https://dav.example.org' }, user: 'ana' },
+    { accounts: { office: { kind: 'imap', host: 'i', port: 993 } }, networks: ['10.1.0.0/16'], timeout: '5s' },
+    { max_wait: '5s', http: { allow: [{ prefix: 'https://a' }] } },
   ]) {
     const kinds = {
       transport: 'mcp',
@@ -46,6 +48,8 @@ test('a source that is saved as it is stays what it was, and keeps its credentia
       honours_key: 'tool_gateway',
       organization: 'sentry',
       calendars: 'dav',
+      accounts: 'mail',
+      max_wait: 'builtin',
     }
     const kind = Object.entries(kinds).find(([name]) => name in config)?.[1] ?? 'webhook'
     const form = formOf({ ...source, kind, config } as Source)
@@ -71,6 +75,9 @@ test('credentials go where the kind takes them, and are never repeated in an err
     credentials: { accounts: { office: 's3cret' } },
   })
   expect(bodyOf({ kind: 'slack', config: {}, credentials: [] })).toMatchObject({ credentials: {} })
+  // Without a value, the configuration is empty.
+  const blank = valueFrom(fieldsOf(true, { '/kind': 'builtin' }), { '/kind': 'builtin' }).value
+  expect(bodyOf(blank)).toMatchObject({ kind: 'builtin', config: {} })
   expect(bodyOf({ kind: 'slack', config: {} })).not.toHaveProperty('credentials')
   expect(checked({ ...at, credentials: ['s3cret'] })).toEqual({ '/credentials': 'Each line is NAME=VALUE.' })
   expect(checked({ config: [], more: null })).toEqual({

@@ -70,6 +70,10 @@ const at = (name: string, label: string, hint: string, more: Partial<PlainField>
 })
 const required = { required: true }
 const service = at('url', 'URL', 'Empty for the service itself.')
+const networks = at('networks', 'Networks', 'Private ones that are allowed, one a line, such as 10.1.0.0/16.', {
+  kind: 'lines',
+})
+const timeout = at('timeout', 'Longest call', 'Such as 30s. Empty for the usual one.')
 const shapes: Partial<Record<string, readonly PlainField[]>> = {
   tool_gateway: [
     at('url', 'URL', url.hint!, required),
@@ -84,6 +88,27 @@ const shapes: Partial<Record<string, readonly PlainField[]>> = {
   linear: [service],
   sentry: [at('organization', 'Organisation', 'Its name in addresses.', required), service],
   webhook: [at('url', 'URL', 'Where messages are sent.', required)],
+  dav: [
+    at('user', 'User', 'Of all collections.'),
+    at('calendars', 'Calendars', 'Addresses by name: {"team": "https://…"}.', { kind: 'json' }),
+    at('address_books', 'Address books', 'Addresses by name: {"people": "https://…"}.', { kind: 'json' }),
+  ],
+  mail: [
+    at(
+      'accounts',
+      'Accounts',
+      'Mailboxes by name: {"office": {"kind": "imap", "host": "…", "port": 993, "tls": "implicit", "user": "…"}}.',
+      { kind: 'json', ...required },
+    ),
+    networks,
+    timeout,
+  ],
+  builtin: [
+    at('max_wait', 'Longest wait', 'Such as 30s. Empty for the usual one.'),
+    at('http', 'HTTP requests', 'Allowed ones: {"allow": [{"prefix": "https://…", "methods": ["GET"]}]}.', {
+      kind: 'json',
+    }),
+  ],
 }
 const more: PlainField = {
   pointer: '/more',
@@ -146,13 +171,6 @@ export const every: readonly PlainField[] = [
 // discovered are the kinds that list tools of other people.
 const discovered = ['mcp', 'tool_gateway', 'composio']
 
-// hints describe the configuration of each kind.
-const hints: Partial<Record<string, string>> = {
-  mail: '{"accounts": {"office": {"kind": "imap", "host": "…", "port": 993, "tls": "implicit", "user": "…"}}}',
-  dav: '{"calendars": {"team": "https://…"}, "user": "…"}',
-  builtin: '{"http": {"allow": [{"prefix": "https://…", "methods": ["GET"]}]}}',
-}
-
 const credentialNames: Partial<Record<string, string>> = {
   composio: 'api_key',
   linear: 'api_key',
@@ -172,7 +190,7 @@ export function fieldsOf(stored: boolean, draft: Readonly<Record<string, string>
         ? []
         : shapes[of]
           ? [...shapes[of], more]
-          : [{ ...config, hint: `A JSON object${hints[of] ? `, such as ${hints[of]}` : ', {} for the usual one'}.` }]
+          : [{ ...config, hint: 'A JSON object, {} for the usual one.' }]
   const name =
     of === 'mcp'
       ? by === transports[1]
@@ -232,7 +250,7 @@ export function bodyOf(form: JsonObject): JsonObject {
         : { transport: 'http', url: at!, ...extra }
       : isObject(whole)
         ? { ...whole, ...extra }
-        : whole!
+        : (whole ?? extra)
   const place = of === 'mcp' ? (stdio ? 'env' : 'header') : of === 'mail' ? 'accounts' : 'values'
   return {
     ...settings,
