@@ -252,9 +252,17 @@ func usage(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Print("\n%d action(s) examined since %s; other rules and grants have none.\n", u.Examined, command.Local(&u.Since))
+			return a.Print("\n%s\n", examined(u))
 		})(c.PolicyUsage(ctx))
 	})
+}
+
+// examined returns the sentence below the counts: whether they are of all actions.
+func examined(u wire.PolicyUsage) string {
+	if !u.Complete {
+		return fmt.Sprintf("The latest %d actions since %s examined, and not all: each count is a lower bound.", u.Examined, command.Local(&u.Since))
+	}
+	return fmt.Sprintf("%d action(s) examined since %s; other rules and grants have none.", u.Examined, command.Local(&u.Since))
 }
 
 func ruleCheck(a *command.App) *cobra.Command {
