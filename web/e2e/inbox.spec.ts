@@ -66,6 +66,38 @@ for (const hand of hands) {
       )
     })
 
+    test('the last character typed is sent, however soon the decision follows', async ({
+      operator: page,
+      recorder,
+    }) => {
+      const id = await recorder.propose('keep', '{"title":"Old"}')
+      await look(page, id)
+      await give(page, hand, 'e', 'Edit')
+      const title = page.getByLabel('title', { exact: true })
+      await title.fill(`Typed by ${hand}`)
+      await title.press('End')
+      if (hand === 'keyboard') {
+        // Saving has no second try: were the character late, the saved arguments would be without it.
+        await Promise.all([page.keyboard.press('!'), page.keyboard.press('Control+Enter')])
+        await expect.poll(async () => (await action(id)).envelope.args).toEqual({ title: 'Typed by keyboard!' })
+        await give(page, hand, 'a', 'Approve')
+      } else {
+        const button = page.getByRole('button', { name: 'Approve as changed' })
+        await expect(button).not.toHaveAttribute('aria-disabled', 'true')
+        const box = (await button.boundingBox())!
+        const click = () => page.mouse.click(box.x + box.width / 2, box.y + box.height / 2)
+        await Promise.all([page.keyboard.press('!'), click()])
+        // A click before the value is drawn is refused.
+        await expect(async () => {
+          if ((await phase(id)) === 'pending') await click()
+          expect(await phase(id)).toBe('completed')
+        }).toPass()
+      }
+      await expect
+        .poll(() => recorder.calls.map((call) => call.args).filter((args) => args.includes(`Typed by ${hand}`)))
+        .toEqual([`{"title":"Typed by ${hand}!"}`])
+    })
+
     test('two people agree; an edit makes both look again', async ({ browser, recorder }) => {
       await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('pair'))}`, {
         approvals: 2,

@@ -255,6 +255,45 @@ test('an approval that is not answered yet is taken back once it is', async ({ o
   expect(await phase(first!)).toBe('approved')
 })
 
+test('of a decision nothing is read twice, and the lists at most once a second', async ({
+  operator: page,
+  recorder,
+}) => {
+  // Once the events have come, the page reads again what it may have missed.
+  const behindEvents = page.waitForResponse(/\/api\/v1\/inbox\?.*limit=200/)
+  const ids = await several(page, recorder, ['Read one', 'Read two', 'Read three', 'Read four'])
+  await behindEvents
+  const from = await page.evaluate(() => performance.now())
+  for (const id of ids.slice(0, 3)) {
+    await opened(page, id)
+    await ready(page)
+    await page.keyboard.press('a')
+  }
+  await opened(page, ids[3]!)
+  await ready(page)
+  for (const id of ids.slice(0, 3)) await expect.poll(() => phase(id)).toBe('completed')
+  const asked: { path: string; at: number }[] = await page.evaluate(
+    (from) =>
+      performance
+        .getEntriesByType('resource')
+        .filter((one) => one.startTime >= from && new URL(one.name).pathname.startsWith('/api/v1/'))
+        .map((one) => ({ path: one.name.slice(`${location.origin}/api/v1/`.length), at: one.startTime })),
+    from,
+  )
+  const count = (which: RegExp) => asked.filter(({ path }) => which.test(path)).length
+  expect(count(/\/approve$/)).toBe(3)
+  expect(count(/^inbox\?/)).toBeGreaterThan(0)
+  // What was read is fresh for five seconds, whatever the list reads meanwhile. Another test may change settings: then
+  // the page reads who it is again too.
+  const fresh = (path: string) => (/^inbox/.test(path) ? 900 : /\/approve$/.test(path) ? Infinity : 4_900)
+  const early = asked.filter(({ path, at }) =>
+    asked.some((b) => b.path === path && b.at < at && at - b.at < fresh(path)),
+  )
+  expect(early.filter(({ at }) => !asked.some((b) => b.path === 'me' && Math.abs(b.at - at) < 5_000))).toEqual([])
+  const kinds = /^(actions\/[^/]+(\/approve|\/forecast)?|tools\/[^/]+|inbox\?.*|inbox\/counts.*|me|recovery)$/
+  expect(asked.filter(({ path }) => !kinds.test(path))).toEqual([])
+})
+
 test('no more than four decisions are on their way at once', async ({ operator: page, recorder }) => {
   const titles = ['one', 'two', 'three', 'four', 'five'].map((n) => `Queue ${n}`)
   const ids = await several(page, recorder, titles)
