@@ -20,6 +20,7 @@ func TestApprovals(t *testing.T) {
 	}{
 		{"the inbox", looksIntoTheInbox},
 		{"hidden characters", showsHiddenCharacters},
+		{"look-alikes", showsLookalikes},
 		{"edits", editsArguments},
 		{"approves with other arguments", approvesOtherArguments},
 		{"many at once", decidesManyAtOnce},
@@ -81,6 +82,23 @@ func showsHiddenCharacters(d *fixture) {
 	said(d.operator("get", id), command.ExitOK)
 	said(d.operator("deny", id, "--etag", decode[wire.Action](d.t, d.operator("get", "--json", id).out).Decision.ETag, "--note", hidden), command.ExitOK)
 	said(d.operator("get", id), command.ExitAction)
+}
+
+// showsLookalikes proposes look-alike addresses behind a long headline, one with a
+// character that does not show.
+func showsLookalikes(d *fixture) {
+	id := d.propose(strings.Repeat("long ", 30) + "a@аpple.com b@pay\u200bpal.com c@gооgle.com d@micrоsoft.com")
+	marks := []string{"[! /title: a@аpple.com looks like apple.com", `[! /title: b@pay\u{200B}pal.com has invisible characters`, "[! /title: c@gооgle.com looks like google.com", "[! /title: d@micrоsoft.com looks like microsoft.com"}
+	d.want(d.operator("inbox"), command.ExitOK, append(marks[:3:3], "[! 1 more]")...)
+	d.want(d.operator("get", id), command.ExitOK, marks...)
+	exact := decode[wire.Action](d.t, d.want(d.operator("get", "--json", id), command.ExitOK).out)
+	if len(exact.Lookalikes) != len(marks) || exact.Lookalikes[0].Pointer != "/title" || exact.Lookalikes[3].Pointer != "/title" {
+		d.t.Errorf("with --json the look-alikes are %+v", exact.Lookalikes)
+	}
+	if own := d.want(d.agent("get", id), command.ExitOK); strings.Contains(own.out, "[!") {
+		d.t.Errorf("an agent reads look-alikes: %s", own.out)
+	}
+	d.want(d.operator("deny", id), command.ExitOK)
 }
 
 func editsArguments(d *fixture) {

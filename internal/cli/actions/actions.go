@@ -162,12 +162,16 @@ func runGet(ctx context.Context, a *command.App, c *client.Client, args []string
 	return failed
 }
 
-// LookalikeText returns the reasons why addresses in arguments may be taken for others,
-// after a headline.
-func LookalikeText(all []wire.Lookalike) string {
+// LookalikeText returns the addresses in arguments that may be taken for others, each
+// with its place and the reason, after a headline: at most as many, and how many more
+// there are.
+func LookalikeText(all []wire.Lookalike, most int) string {
 	var b strings.Builder
-	for _, l := range all {
-		b.WriteString(" [! " + command.Line(l.Value) + " " + command.Line(l.Text) + "]")
+	for _, l := range all[:min(len(all), most)] {
+		b.WriteString(" [! " + command.Line(l.Pointer) + ": " + command.Line(l.Value) + " " + command.Line(l.Text) + "]")
+	}
+	if more := len(all) - most; more > 0 {
+		fmt.Fprintf(&b, " [! %d more]", more)
 	}
 	return b.String()
 }
@@ -179,7 +183,7 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		"id", e.ActionID.String(),
 		"external id", e.ExternalID,
 		"tool", toolName(e.Tool),
-		"headline", command.Line(act.Headline) + LookalikeText(act.Lookalikes),
+		"headline", command.Line(act.Headline) + LookalikeText(act.Lookalikes, len(act.Lookalikes)),
 		"args", string(e.Args),
 		"mail", MailText(act.Mail),
 	}

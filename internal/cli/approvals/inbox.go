@@ -43,9 +43,10 @@ func Inbox(a *command.App) *cobra.Command {
 			Row: func(it wire.InboxItem) []string {
 				return []string{
 					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
-					waitsText(it), actions.MailText(it.Mail), command.Line(it.Headline) + actions.LookalikeText(it.Lookalikes),
+					waitsText(it), actions.MailText(it.Mail), command.Line(it.Headline) + actions.LookalikeText(it.Lookalikes, mostMarks),
 				}
 			},
+			Whole: true,
 		}.ShowPage(a)(page, nil)
 	})
 	inboxFlags(cmd, &f)
@@ -54,6 +55,9 @@ func Inbox(a *command.App) *cobra.Command {
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
+
+// mostMarks is the number of look-alikes that a line of the inbox shows.
+const mostMarks = 3
 
 // formatAgentInbox is the format of LangGraph's Agent Inbox.
 const formatAgentInbox = "agent-inbox"
