@@ -170,9 +170,15 @@ for (const hand of hands) {
     if (hand === 'pointer') await fold.click()
     else await page.keyboard.press('z')
     await expect(rows).toHaveCount(2)
+    // A link shows the same, and a group that is not there closes nothing.
+    await page.goto(`${page.url()}&closed=gone&closed=`)
+    await expect(head('a').getByRole('button', { expanded: false })).toBeVisible()
+    await expect(rows).toHaveCount(2)
+    await expect(page.getByRole('article')).toContainText(`Group three ${about}`)
     await head('a').getByRole('button', { expanded: false }).focus()
     await page.keyboard.press('Enter')
     await expect(rows).toHaveCount(5)
+    await expect(page).not.toHaveURL(/closed=a/)
 
     await rows.nth(1).click()
     const title = page.getByRole('article').locator('.headline')

@@ -4,7 +4,7 @@ import { useCommands } from '../../lib/keys'
 import { shown } from '../../lib/text'
 import { Icon } from '../../ui'
 import { type Group, type Grouping, groupOf, groupsOf } from './groups'
-import { type Item, keyOf } from './items'
+import { closedOf, type Item, keyOf } from './items'
 
 export interface Grouped {
   by: Grouping
@@ -13,28 +13,30 @@ export interface Grouped {
   // open are the rows of the groups that are not closed.
   open: Item[]
   fold: (key: string) => void
-  unfold: (item: Item | undefined) => void
+  // without returns the closed groups other than the item's.
+  without: (item: Item | undefined) => string[]
 }
 
-// useGroups returns the groups of rows; undefined where the order has none.
+// useGroups returns the groups of rows, of which the URL's query closes some; undefined where the order has none.
 export function useGroups(
   by: Grouping | undefined,
   rows: readonly Item[],
   { ended }: { ended: string | undefined },
+  search: string,
+  onClosed: (closed: string[]) => void,
 ): Grouped | undefined {
-  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
+  const closed = useMemo(() => new Set(closedOf(search)), [search])
   const all = useMemo(() => (by ? groupsOf(by, rows, ended === 'end') : []), [by, rows, ended])
   const open = useMemo(() => all.flatMap((group) => (closed.has(group.key) ? [] : group.items)), [all, closed])
   if (!by) return undefined
-  const change = (key: string, close: boolean) =>
-    setClosed((before) => new Set(close ? [...before, key] : [...before].filter((one) => one !== key)))
+  const others = (key: string | undefined) => [...closed].filter((one) => one !== key)
   return {
     by,
     all,
     closed,
     open,
-    fold: (key) => change(key, !closed.has(key)),
-    unfold: (item) => item && closed.has(groupOf(by, item)) && change(groupOf(by, item), false),
+    fold: (key) => onClosed(closed.has(key) ? others(key) : [...closed, key]),
+    without: (item) => others(item && groupOf(by, item)),
   }
 }
 

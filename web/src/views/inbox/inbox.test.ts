@@ -5,7 +5,7 @@ import { anyArgs } from '../../form/random'
 import { Problem } from '../../lib/client'
 import { parse, stringify } from '../../lib/json'
 import { complaintsOf, told } from './decide'
-import { complaints, filtersOf, type Item, known, searchOf, typed, words } from './items'
+import { closedOf, complaints, filtersOf, type Item, known, searchOf, typed, words } from './items'
 import { alike, argsOf, differences } from './likeness'
 import { rebased } from './memory'
 import { reasonsOf, whyNotOf } from './reasons'
@@ -39,6 +39,15 @@ test('filters stand in the URL, and what else is there stays', () => {
   expect(filters).toEqual({ kind: ['approval', 'unknown'], risk: ['high'], tool: ['a:b'] })
   expect(searchOf('?x=1&tool=a:b', { tool: [], source: ['mail'] })).toBe('?x=1&source=mail')
   expect(filtersOf(searchOf('', filters))).toEqual(filters)
+})
+
+test('closed groups stand in the URL, beside the filters', () => {
+  const search = searchOf('?order=session', { closed: ['a, b&closed=c', ''] })
+  expect(closedOf(search)).toEqual(['a, b&closed=c', ''])
+  expect(filtersOf(search)).toEqual({ order: ['session'] })
+  expect(complaints(`${search}&closed=a&closed=a`)).toEqual([])
+  expect(known(`${search}&sesion=x`)).toBe(search)
+  expect(searchOf(search, { closed: [] })).toBe('?order=session')
 })
 
 test('filters read as they are written', () => {

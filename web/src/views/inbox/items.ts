@@ -27,6 +27,9 @@ const several: readonly string[] = ['kind', 'risk']
 
 export type Filters = Partial<Record<(typeof names)[number], string[]>>
 
+// closedOf returns the groups that a URL's query closes: '' is the group without a session.
+export const closedOf = (search: string) => new URLSearchParams(search).getAll('closed')
+
 // filtersOf returns the filters of a URL's query. What is none of them is left to others.
 export function filtersOf(search: string): Filters {
   const query = new URLSearchParams(search)
@@ -41,6 +44,7 @@ export function filtersOf(search: string): Filters {
 // complaints returns the errors in the filters of a URL's query, in words.
 export function complaints(search: string): string[] {
   const query = new URLSearchParams(search)
+  query.delete('closed')
   return [...new Set(query.keys())].flatMap((name) => {
     const values = query.getAll(name)
     if (!(names as readonly string[]).includes(name)) return [`Unknown filter “${name}”.`]
@@ -50,11 +54,11 @@ export function complaints(search: string): string[] {
   })
 }
 
-// known returns the filters of the list in a URL's query.
-export const known = (search: string) => searchOf('', filtersOf(search))
+// known returns the filters of the list and its closed groups in a URL's query.
+export const known = (search: string) => searchOf('', { ...filtersOf(search), closed: closedOf(search) })
 
 // searchOf returns the URL's query with other filters. What it had beside the filters stays.
-export function searchOf(search: string, change: Filters): string {
+export function searchOf(search: string, change: Filters & { closed?: string[] }): string {
   const query = new URLSearchParams(search)
   for (const [name, values] of Object.entries(change)) {
     query.delete(name)

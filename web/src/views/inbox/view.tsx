@@ -43,7 +43,7 @@ const Batch = lazy(loadBatch)
 
 export default function Inbox({ id }: { id?: string }) {
   const search = useSearch()
-  const [, go] = useLocation()
+  const [path, go] = useLocation()
   const filters = useMemo(() => filtersOf(search), [search])
   const wrong = useMemo(() => complaints(search), [search])
   const about = JSON.stringify(filters)
@@ -56,10 +56,12 @@ export default function Inbox({ id }: { id?: string }) {
   // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
   const by = groupingOf(filters.order?.[0])
-  const groups = useGroups(by, rows, inbox)
+  const groups = useGroups(by, rows, inbox, search, (closed) =>
+    go(path + searchOf(search, { closed }), { replace: true, state: history.state as unknown }),
+  )
   const open = (to: string | undefined, opening = false) => {
-    groups?.unfold(rows.find((one) => keyOf(one) === to))
-    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, {
+    const item = rows.find((one) => keyOf(one) === to)
+    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, groups ? { closed: groups.without(item) } : {})}`, {
       replace: to !== undefined && (id !== undefined || opening),
       state: to === undefined ? closed : undefined,
     })
@@ -67,7 +69,8 @@ export default function Inbox({ id }: { id?: string }) {
   const change = useCallback(
     (next: Filters) => {
       setMarked(new Set())
-      go(`/inbox${searchOf(search, next)}`)
+      // Another order has other groups.
+      go(`/inbox${searchOf(search, next.order ? { ...next, closed: [] } : next)}`)
     },
     [go, search],
   )
