@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/rest"
 	"github.com/countersign-dev/countersign/internal/source/slack"
@@ -218,6 +219,61 @@ func TestATestMessageIsAnAction(t *testing.T) {
 	if !strings.Contains(string(args), "countersign.test") {
 		t.Errorf("the message is %s", args)
 	}
+}
+
+func TestADeliveryThatArrivedIsSentAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("resends")
+	f.receiver("hooks")
+	const at, src = "/api/v1/subscriptions/out", "/api/v1/sources/hooks"
+	f.admin.send("PUT", at, object{"source": "hooks"}).wants(t, 200)
+	deliver := func(status envelope.Status, reason outbox.Reason) (id string) {
+		t.Helper()
+		id = f.admin.send("POST", at+"/test", nil).wants(t, 200).action(t).Envelope.ActionID
+		if n := f.settle(status, reason); n != 1 {
+			t.Fatalf("%d messages go out, want 1", n)
+		}
+		return id
+	}
+	resend := func(c *client, id string) answer { return c.send("POST", path(id, "/resend"), object{"note": "lost"}) }
+	remedy := func(id, want string) {
+		t.Helper()
+		if a := resend(f.operator, id).wants(t, 409); !strings.Contains(string(a.body), want) {
+			t.Errorf("a resend = %s, want the remedy %q", a.body, want)
+		}
+	}
+	delivery := deliver(envelope.StatusSent, "")
+
+	resend(f.agent, delivery).refused(t, 403, "role")
+	resend(f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer}), delivery).refused(t, 403, "role")
+	first := resend(f.operator, delivery).wants(t, 200)
+	again := resend(f.admin, delivery).wants(t, 200).action(t)
+	var made wire.Action
+	first.into(t, &made)
+	if made.Resends == nil || made.Resends.String() != delivery || made.Phase != "approved" || again.Envelope.ActionID != made.Envelope.ActionID.String() {
+		t.Errorf("two resends at a time = %s and %+v, want one action, of the delivery", first.body, again)
+	}
+	if n := f.settle(envelope.StatusSent, ""); n != 1 {
+		t.Errorf("%d messages go out again, want 1", n)
+	}
+	var kept wire.Action
+	f.operator.send("GET", path(delivery), nil).wants(t, 200).into(t, &kept)
+	if kept.Phase != "completed" || kept.Resends != nil {
+		t.Errorf("the delivery = %+v, want it completed and no resend", kept)
+	}
+
+	failed := deliver(envelope.StatusFailed, outbox.Refused)
+	remedy(failed, "countersign dlq replay "+failed)
+	f.operator.send("POST", "/api/v1/dead-letters/discard", object{"action_ids": []string{failed}, "reason": "old"}).wants(t, 200)
+	resend(f.operator, failed).wants(t, 200)
+
+	f.admin.send("PUT", at, object{"source": "hooks", "enabled": false}).wants(t, 200)
+	remedy(delivery, "countersign subscription set out --source hooks")
+	f.admin.send("PUT", at, object{"source": "hooks"}).wants(t, 200)
+	f.admin.send("PUT", src, object{"kind": "webhook", "config": object{"url": "https://hooks.example.com/in"}, "enabled": false}).wants(t, 200)
+	remedy(delivery, "countersign source set hooks")
+	f.admin.send("DELETE", at, nil).wants(t, 204)
+	remedy(delivery, "a new one receives new events only")
 }
 
 // TestChannelsShowMailByChoice: who may not read mail cannot have a channel show
