@@ -64,7 +64,7 @@ test('a webhook is set up and tested, a delivery that failed is replayed, and it
   await expect(page).toHaveURL(`${url()}/subscriptions/${name}`)
 
   answer = 200
-  await row.getByRole('button', { name: 'Replay…' }).click()
+  await row.getByRole('button', { name: 'Send again…' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
   await expect(row).toContainText('completed', { timeout: 30_000 })
   // It is the same message to the receiver.
@@ -73,9 +73,9 @@ test('a webhook is set up and tested, a delivery that failed is replayed, and it
 
   // One that arrived is sent again, by an action of its own that fails: it stays completed.
   answer = 400
-  await row.getByRole('button', { name: 'Replay…' }).click()
+  await row.getByRole('button', { name: 'Send again…' }).click()
   await expect(page.getByRole('dialog')).toContainText('keeps its state')
-  await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
   await expect(row).toHaveCount(2)
   await expect(row.first()).toContainText('failed', { timeout: 30_000 })
   await expect(row.last()).toContainText('completed')
@@ -84,6 +84,30 @@ test('a webhook is set up and tested, a delivery that failed is replayed, and it
   await expect(page.getByRole('dialog', { name: 'Attempts' })).toContainText('Sent again')
   expect(await violations(page)).toEqual([])
   await page.keyboard.press('Escape')
+
+  // A dead letter that somebody discarded is not replayed: its message is sent by another action.
+  const { items } = await api<{ items: { action_id: string }[] }>(
+    'operator',
+    'GET',
+    `/api/v1/dead-letters?source=${source}`,
+  )
+  await api('operator', 'POST', '/api/v1/dead-letters/discard', {
+    action_ids: items.map(({ action_id }) => action_id),
+    reason: 'old',
+  })
+  answer = 200
+  await row.first().getByRole('button', { name: 'Send again…' }).click()
+  await expect(page.getByRole('dialog')).toContainText('discarded')
+  await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
+  await expect(row).toHaveCount(3)
+  await expect(row.first()).toContainText('completed', { timeout: 30_000 })
+
+  // The buttons of a row stand side by side.
+  await page.setViewportSize({ width: 1280, height: 900 })
+  const [left, right] = await Promise.all(
+    ['Attempts', 'Send again…'].map((name) => row.first().getByRole('button', { name }).boundingBox()),
+  )
+  expect(left?.y).toBe(right?.y)
   await page.setViewportSize({ width: 390, height: 844 })
   await quiet(page)
   expect(await sideways(page)).toEqual([])

@@ -8,9 +8,9 @@ import { whole } from '../../lib/pages'
 import { useParams } from '../../lib/params'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
-import { Ask, Button, JsonText, Loading, ProblemNote, Sheet, Shown, State, Table, Time, toast } from '../../ui'
+import { Ask, Button, Dialog, JsonText, Loading, ProblemNote, Sheet, Shown, State, Table, Time, toast } from '../../ui'
 import { Export } from '../../ui/export'
-import { type Again, againOf } from './fields'
+import { type Again, againOf, mayBeDead } from './fields'
 
 type Action = Schemas['Action']
 
@@ -20,14 +20,17 @@ const shownDeliveries = 50
 // again has, for each way to send a delivery again, the text and the request.
 const again = {
   once: {
+    label: 'Replay',
     text: 'It goes on the schedule again, under its old id and with all of its attempts again.',
     send: (id: string, note: string) => replay({ action_ids: [id], ...(note && { note }) }),
   },
   twice: {
+    label: 'Replay',
     text: 'Nobody knows whether it arrived. It is sent under its old id, by which a receiver can tell.',
     send: (id: string, note: string) => replay({ action_ids: [id], allow_duplicates: true, ...(note && { note }) }),
   },
   resend: {
+    label: 'Send again',
     text:
       'It ended already, and keeps its state. The same message goes out once more under its old id: a receiver that ' +
       'drops messages which it has drops this one.',
@@ -36,14 +39,17 @@ const again = {
       return { action_ids: [id] }
     },
   },
-} satisfies Record<Again, { text: string; send: (id: string, note: string) => Promise<{ action_ids: string[] }> }>
+} satisfies Record<
+  Again,
+  { label: string; text: string; send: (id: string, note: string) => Promise<{ action_ids: string[] }> }
+>
 
 const replay = (body: object) => post<{ action_ids: string[] }>('/api/v1/dead-letters/replay', body)
 
 export function Deliveries({ automation, off }: { automation: string; off: boolean }) {
   const may = useMay()
   const [params, change] = useParams()
-  const [replayed, setReplayed] = useState<Action>()
+  const [sent, setSent] = useState<Action>()
   const query = { automation_id: automation }
   const deliveries = useQuery<{ items: Action[]; next_cursor: string | null }, Problem>({
     queryKey: ['actions', 'of', automation],
@@ -51,8 +57,8 @@ export function Deliveries({ automation, off }: { automation: string; off: boole
   })
   const rows = deliveries.data?.items
   const opened = params.get('delivery')
-  const whyNot = (row: Action) => {
-    const way = againOf(row)
+  const whyNot = (row: Action, gone = false) => {
+    const way = againOf(row, gone)
     if (!way)
       return row.envelope.tool.name === 'deliver' ? 'It has not ended.' : 'Messages in Slack are not sent again.'
     if (way === 'resend') return may('resendDelivery') ?? (off ? 'The subscription is off.' : undefined)
@@ -110,8 +116,8 @@ export function Deliveries({ automation, off }: { automation: string; off: boole
               cell: (row) => (
                 <span className="row nowrap">
                   <Button onClick={() => change({ delivery: row.envelope.action_id })}>Attempts</Button>
-                  <Button whyNot={whyNot(row)} onClick={() => setReplayed(row)}>
-                    Replay…
+                  <Button whyNot={whyNot(row)} onClick={() => setSent(row)}>
+                    Send again…
                   </Button>
                 </span>
               ),
@@ -126,23 +132,66 @@ export function Deliveries({ automation, off }: { automation: string; off: boole
         </p>
       )}
       {opened && <Attempts id={opened} onClose={() => change({ delivery: undefined }, { replace: true })} />}
-      {replayed && (
-        <Ask
-          title="Deliver it again?"
-          text={again[againOf(replayed) ?? 'once'].text}
-          label="Replay"
-          note="may"
-          hint="Reason, for the audit log."
-          send={(note) => again[againOf(replayed) ?? 'once'].send(replayed.envelope.action_id, note)}
-          onDone={({ action_ids }) => {
-            toast({ text: action_ids.length ? 'It is on the schedule again.' : 'Somebody replayed it before you.' })
-            for (const word of ['actions', 'history', 'dead-letters', 'dead-letter-summary'])
-              void queries.invalidateQueries({ queryKey: [word] })
-          }}
-          onClose={() => setReplayed(undefined)}
-        />
-      )}
+      {sent && <SendAgain row={sent} whyNot={(gone) => whyNot(sent, gone)} onClose={() => setSent(undefined)} />}
     </section>
+  )
+}
+
+// SendAgain offers what is possible for a delivery, which depends on whether its dead letter is still there.
+function SendAgain({
+  row,
+  whyNot,
+  onClose,
+}: {
+  row: Action
+  whyNot: (gone: boolean) => string | undefined
+  onClose: () => void
+}) {
+  const id = row.envelope.action_id
+  const letter = useQuery<unknown, Problem>({
+    queryKey: ['dead-letters', 'of', id],
+    queryFn: ({ signal }) => get(`/api/v1/dead-letters/${encodeURIComponent(id)}`, {}, signal),
+    enabled: mayBeDead(row),
+    gcTime: 0,
+  })
+  const gone = letter.error?.status === 404
+  const way = againOf(row, gone)
+  const why = whyNot(gone)
+  const open = way && !why && !letter.isLoading && (gone || !letter.error)
+  if (open)
+    return (
+      <Ask
+        title="Deliver it again?"
+        text={gone ? `Its dead letter was discarded or replayed. ${again[way].text}` : again[way].text}
+        label={again[way].label}
+        note="may"
+        hint="Reason, for the audit log."
+        send={(note) => again[way].send(id, note)}
+        onDone={({ action_ids }) => {
+          toast({
+            text: action_ids.length
+              ? 'It is on the schedule again.'
+              : 'It was not sent: somebody replayed or discarded it before you.',
+          })
+          for (const word of ['actions', 'history', 'dead-letters', 'dead-letter-summary'])
+            void queries.invalidateQueries({ queryKey: [word] })
+        }}
+        onClose={onClose}
+      />
+    )
+  return (
+    <Dialog title="Deliver it again?" onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
+      {letter.isLoading && <Loading what="dead letter" />}
+      {letter.error && !gone && (
+        <ProblemNote error={letter.error} what="Its dead letter was not loaded" onRetry={() => void letter.refetch()} />
+      )}
+      {why && !letter.isLoading && (
+        <p>
+          {gone && 'Its dead letter was discarded or replayed. '}
+          {why}
+        </p>
+      )}
+    </Dialog>
   )
 }
 

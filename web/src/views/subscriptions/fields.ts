@@ -57,9 +57,13 @@ type Delivery = Pick<Schemas['Action'], 'phase' | 'waiting' | 'envelope'>
 // other one that has ended is sent again by an action of its own.
 export type Again = 'once' | 'twice' | 'resend'
 
-export function againOf({ phase, envelope }: Delivery): Again | undefined {
-  if (phase === 'unknown') return 'twice'
-  if (phase === 'failed') return 'once'
+// mayBeDead reports whether a delivery is a dead letter unless somebody discarded it.
+export const mayBeDead = ({ phase }: Delivery) => phase === 'failed' || phase === 'unknown'
+
+// againOf returns the way for a delivery, given whether its dead letter is gone.
+export function againOf(delivery: Delivery, gone = false): Again | undefined {
+  const { phase, envelope } = delivery
+  if (mayBeDead(delivery) && !gone) return phase === 'unknown' ? 'twice' : 'once'
   const ended = !['pending', 'approved', 'executing'].includes(phase)
   return ended && envelope.tool.name === 'deliver' ? 'resend' : undefined
 }
