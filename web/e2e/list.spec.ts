@@ -251,6 +251,7 @@ test('what is shown first is asked for once and early, and nothing moves meanwhi
   await page.goto(`${url()}/inbox/${id}`)
   await expect(page.getByRole('article')).toContainText('Shown soon')
   await expect(page.getByRole('tab', { name: /^All \d/ })).toBeVisible()
+  await expect.poll(() => asked).toContain('/api/v1/events')
   for (const path of ['/api/v1/me', '/api/v1/inbox?view=summary&limit=24']) {
     expect(asked.filter((one) => one === path)).toEqual([path])
     // It was sent before the page's scripts asked for anything.
