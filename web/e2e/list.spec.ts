@@ -240,6 +240,8 @@ test('what is shown first is asked for once and early, and nothing moves meanwhi
   const id = await recorder.propose('boxed', '{"title":"Shown soon"}')
   const asked: string[] = []
   page.on('request', (one) => asked.push(one.url().slice(url().length)))
+  // No event of another test moves anything.
+  await page.route('**/api/v1/events*', () => undefined)
   await page.addInitScript(() => {
     const moved = { sum: 0 }
     Object.assign(window, { moved })
