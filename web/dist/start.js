@@ -6,7 +6,7 @@ if (opened && !location.search) {
   const early = new Map()
   const send = (path) => {
     const answer = fetch(path, { headers: { Accept: 'application/json' }, redirect: 'error' })
-    answer.catch(() => {}) // it is told where the answer is taken
+    answer.catch(() => {}) // src/lib/client.ts handles the error where it takes the answer
     early.set(path, answer)
     return answer
   }
@@ -14,9 +14,9 @@ if (opened && !location.search) {
     send(`/api/v1/actions/${id}`)
     if (decided) send(`/api/v1/actions/${id}/forecast`)
   }
-  // The first item opens by itself on a wide window.
+  // The first item opens by itself as in src/views/inbox/ahead.ts.
   const first = async (answer) => {
-    if (!answer.ok || matchMedia('(max-width: 900px)').matches) return
+    if (!answer.ok || history.state === 'closed' || matchMedia('(max-width: 900px)').matches) return
     const copy = answer.clone()
     const { items } = await copy.json()
     if (!items[0] || !early.has(list)) return
@@ -24,6 +24,8 @@ if (opened && !location.search) {
     send(`/api/v1/tools/${encodeURIComponent(items[0].tool)}`)
   }
   window.early = early
+  // An answer that nobody took is too old by then.
+  setTimeout(() => early.clear(), 5_000)
   send('/api/v1/me')
   const answer = send(list)
   send('/api/v1/inbox/counts')

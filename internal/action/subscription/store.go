@@ -135,7 +135,7 @@ func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscrip
 	return postgres.Map(all, err, func(m approvalMessage) envelope.ActionID { return m.delivery })
 }
 
-// lock locks a delivery until the transaction ends. A deleted one is no error.
+// lock locks a delivery until the transaction ends; it ignores a deleted one.
 func lock(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, delivery envelope.ActionID) error {
 	_, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: tenant, ActionIds: []uuid.UUID{uuid.UUID(delivery)}})
 	return err

@@ -281,7 +281,7 @@ func RepeatOf(automation, external string) (Repeat, bool) {
 }
 
 // ResendNames returns the common beginning of the external ids of a delivery's
-// resends, which end with twelve digits; false if the action is no delivery.
+// resends, which end with twelve digits; ok is false for any other action.
 func ResendNames(automation string, delivery envelope.ActionID) (base string, ok bool) {
 	of, ok := Delivery(automation)
 	return resendsOf(of) + delivery.String() + ":", ok

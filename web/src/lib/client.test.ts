@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { withoutCommands } from './client'
+import { expect, test, vi } from 'vitest'
+import { forgetEarly, get, withoutCommands } from './client'
 
 test.each([
   [
@@ -34,4 +34,21 @@ test.each([
   ['', ''],
 ])('a remedy for a terminal is left out of %s', (text, shown) => {
   expect(withoutCommands(text)).toBe(shown)
+})
+
+test('an answer that was asked for early is taken once, and not after it was forgotten', async () => {
+  const answer = (text: string) => new Response(`"${text}"`, { headers: { 'Content-Type': 'application/json' } })
+  const early = new Map([
+    ['/one', Promise.resolve(answer('early'))],
+    ['/two', Promise.resolve(answer('early'))],
+  ])
+  vi.stubGlobal('early', early)
+  vi.stubGlobal('fetch', () => Promise.resolve(answer('late')))
+  try {
+    expect([await get('/one'), await get('/one')]).toEqual(['early', 'late'])
+    forgetEarly()
+    expect(await get('/two')).toBe('late')
+  } finally {
+    vi.unstubAllGlobals()
+  }
 })

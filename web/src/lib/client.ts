@@ -74,13 +74,18 @@ export function path(to: string, query: Query = {}): string {
   return text ? `${to}?${text}` : to
 }
 
-// taken returns the answer to a request that public/start.js sent before this script was loaded, once.
+// early returns the answers to requests that public/start.js sent before this script was loaded, by their paths.
+const early = () => (globalThis as { early?: Map<string, Promise<Response>> }).early
+
+// taken returns an early answer, once.
 function taken(at: string): Promise<Response> | undefined {
-  const { early } = globalThis as { early?: Map<string, Promise<Response>> }
-  const answer = early?.get(at)
-  early?.delete(at)
+  const answer = early()?.get(at)
+  early()?.delete(at)
   return answer
 }
+
+// forgetEarly drops the early answers that nobody took: they may be older than the stream of events.
+export const forgetEarly = () => early()?.clear()
 
 // request sends a request and returns the answer, or throws a Problem. A network error is thrown as fetch throws it.
 export async function request<T>(method: string, to: string, options: Options = {}): Promise<Answer<T>> {

@@ -2,7 +2,7 @@
 // the tab is closed, the next one takes over where it was. Events change the cached actions that they are about, and
 // mark lists stale.
 import { useEffect, useSyncExternalStore } from 'react'
-import { Problem } from './client'
+import { forgetEarly, Problem } from './client'
 import { parse } from './json'
 import { queries } from './query'
 import { Changes, compareIDs, type Event, patch, type Row } from './reduce'
@@ -119,6 +119,7 @@ function refetch() {
 // rereadAll marks all that live events keep up to date as stale: something may have been missed. A dry run stays what
 // it was when a person asked for it.
 function rereadAll() {
+  forgetEarly()
   for (const { queryKey } of queries.getQueryCache().getAll()) stale.add(String(queryKey[0]))
   for (const word of ['me', 'dry-run']) stale.delete(word)
   later()
@@ -207,8 +208,12 @@ function listen(told: Told, leads: boolean, tell: (told: Told) => void) {
     case 'id':
       lastID = compareIDs(told.id, lastID) > 0 ? told.id : lastID
       return
-    case 'status':
-      return setStatus(told.status)
+    case 'status': {
+      // What this tab read before it heard of the stream may be older.
+      const first = status.state === 'connecting'
+      setStatus(told.status)
+      return first ? rereadAll() : undefined
+    }
     case 'reread':
       lastID = ''
       return rereadAll()

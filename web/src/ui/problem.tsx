@@ -27,7 +27,7 @@ function advice(error: unknown): string {
 }
 
 // ProblemNote shows a problem where it happened: what, why, what to do, and the id under which the server's log has it.
-// whole says that nothing else is in the view, which then has its title.
+// With whole it is all of a view, and its title is the view's.
 export function ProblemNote({
   error,
   onRetry,

@@ -1,4 +1,4 @@
-// What is read before a person opens it.
+// Requests for an item before a person opens it.
 import { queries } from '../../lib/query'
 import { forecastQuery } from './decide'
 import { actionQuery, decided, type Item, keyOf, toolQuery } from './items'

@@ -105,7 +105,8 @@ const size = 200
 const readEvery = 1_000
 const failedFor = 10_000
 
-// A list begins with few items, which are shown soon; the others of its first page come after so many milliseconds.
+// The first request of a list asks for few items, which are shown soon. After restAfter milliseconds a second one asks
+// for the others of the first page.
 const few = 24
 const restAfter = 400
 

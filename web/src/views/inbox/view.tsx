@@ -265,7 +265,7 @@ function summary(counts: Schemas['InboxCounts']): string {
 // useReadAhead reads what is opened after the next decision, while a person still reads what is open.
 function useReadAhead(item: Item | undefined) {
   const id = item && keyOf(item)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an item is read once, whatever the list says of it later
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an item is read once, also where the list changes it later
   useEffect(() => (item ? afterPaint(() => readAhead(item)) : undefined), [id])
 }
 
@@ -381,7 +381,7 @@ function likeness(item: Item, items: readonly Item[]) {
   return { item, others, differ: differences([item, ...others]) }
 }
 
-// Likeness compares with all that waits, after what was asked for is painted.
+// Likeness compares the item with all others of the list, after the item is painted.
 function Likeness({
   item: now,
   items: all,
