@@ -147,7 +147,7 @@ func drawnFacts(rt *rapid.T) decide.Facts {
 func TestRepliesOnlyAddToWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	var waited, added bool
-	rapid.Check(t, func(rt *rapid.T) {
+	property := func(rt *rapid.T) {
 		f := drawnFacts(rt)
 		f.Prediction.Urgent = rapid.Bool().Draw(rt, "urgent")
 		replies := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) cascade.Reply { return drawnReply(rt, true) }), 0, 5).Draw(rt, "replies")
@@ -163,10 +163,14 @@ func TestRepliesOnlyAddToWhatNeedsAttention(t *testing.T) {
 		}
 		waited = waited || without.Bucket.NeedsOwner() && len(replies) > 0
 		added = added || d.Bucket.NeedsOwner() && !without.Bucket.NeedsOwner()
-	})
-	if !waited || !added {
-		t.Errorf("messages that wait without replies: %v; that wait only with them: %v", waited, added)
 	}
+	// One set of a hundred messages in a hundred has none that waits only with replies.
+	for range 10 {
+		if rapid.Check(t, property); waited && added {
+			return
+		}
+	}
+	t.Errorf("messages that wait without replies: %v; that wait only with them: %v", waited, added)
 }
 
 func TestRepliesNeverAllowMore(t *testing.T) {
