@@ -163,7 +163,10 @@ func TestNewMailInterruptsQuestions(t *testing.T) {
 	answers := make(chan struct{})
 	answer := sync.OnceFunc(func() { close(answers) })
 	t.Cleanup(answer)
+	asked := make(chan struct{})
+	ask := sync.OnceFunc(func() { close(asked) })
 	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {
+		ask()
 		<-answers
 		return modeltest.First(r)
 	}})
@@ -177,11 +180,7 @@ func TestNewMailInterruptsQuestions(t *testing.T) {
 	ended := make(chan error, 1)
 	e := f.engine(func(c *engine.Config) { models(c); c.Withhold = time.Millisecond })
 	go func() { ended <- e.Run(ctx) }()
-	for len(fake.Requests()) == 0 {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	<-asked
 
 	f.deliver("", personal("new@x").raw())
 

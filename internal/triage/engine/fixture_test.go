@@ -49,12 +49,24 @@ type fixture struct {
 	tenant envelope.TenantID
 	dir    string
 	open   func(context.Context, account.Account) (mailbox.Reader, error)
+	heard  func() *pgx.Conn // receives a notification of each change
 	number atomic.Int64
 }
 
+// told adds notifications of every change of the tables that tests wait for.
+const told = `
+CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$;
+DO $$
+DECLARE name text;
+BEGIN
+	FOREACH name IN ARRAY '{triage_decisions,triage_messages,triage_schedules}'::text[] LOOP
+		EXECUTE format('CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON %I FOR EACH STATEMENT EXECUTE FUNCTION tell()', name);
+	END LOOP;
+END $$`
+
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: dbtest.DB(t), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), dir: t.TempDir()}
+	f := &fixture{t: t, db: dbtest.DBWith(t, told), tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), dir: t.TempDir()}
 	name := "triage_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	f.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", f.tenant.String(), "t-"+f.tenant.String())
 	f.exec("CREATE ROLE " + name + " LOGIN PASSWORD '" + name + "' IN ROLE countersign_triage")
@@ -79,6 +91,13 @@ func newFixture(t testing.TB) *fixture {
 	}
 	f.put("work", func(*account.Account) {})
 	f.open = func(_ context.Context, a account.Account) (mailbox.Reader, error) { return a.Open(account.Access{}) }
+	f.heard = sync.OnceValue(func() *pgx.Conn {
+		conn := dbtest.Connect(t, f.db.Config().ConnString())
+		if _, err := conn.Exec(t.Context(), "LISTEN changed"); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	})
 	return f
 }
 
@@ -195,9 +214,17 @@ func one[T any](f *fixture, sql string, args ...any) (v T) {
 // until waits until a query returns true.
 func (f *fixture) until(sql string, args ...any) {
 	f.t.Helper()
-	for !one[bool](f, sql, args...) {
-		if err := f.t.Context().Err(); err != nil {
-			f.t.Fatalf("never true: %s", sql)
-		}
+	for heard := f.heard(); !one[bool](f, sql, args...); {
+		f.change(heard)
+	}
+}
+
+// change waits for a change, or for a moment: locks are taken without notifications.
+func (f *fixture) change(heard *pgx.Conn) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := heard.WaitForNotification(ctx); err != nil && ctx.Err() == nil || f.t.Context().Err() != nil {
+		f.t.Fatalf("wait for a change: %v", err)
 	}
 }

@@ -104,7 +104,7 @@ func (f *fixture) process(environ ...string) (cmd *exec.Cmd, ended chan struct{}
 // while waits until a query about the process returns false.
 func (f *fixture) while(ended chan struct{}, sql string, args ...any) {
 	f.t.Helper()
-	for one[bool](f, sql, args...) {
+	for heard := f.heard(); one[bool](f, sql, args...); f.change(heard) {
 		select {
 		case <-ended:
 			f.t.Fatal("the process ended by itself")
@@ -176,11 +176,14 @@ func modelsAt(address string) llm.Config {
 func TestKilledProcessLosesOnlyItsQuestions(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	answers := make(chan struct{})
+	sixth, answers := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(answers) })
 	t.Cleanup(release)
 	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {
-		if asked.Add(1) > 5 {
+		if n := asked.Add(1); n > 5 {
+			if n == 6 {
+				close(sixth)
+			}
 			<-answers
 		}
 		return modeltest.First(r)
@@ -203,10 +206,10 @@ func TestKilledProcessLosesOnlyItsQuestions(t *testing.T) {
 
 	kill(func(ended chan struct{}) {
 		f.while(ended, "SELECT count(1) < $1 FROM triage_decisions", messages)
-		for asked.Load() < 6 {
-			if err := t.Context().Err(); err != nil {
-				t.Fatal(err)
-			}
+		select {
+		case <-sixth:
+		case <-ended:
+			t.Fatal("the process ended by itself")
 		}
 	})
 	if n := one[int](f, "SELECT count(1) FROM triage_decisions WHERE tier <> 'embedded' OR NOT withheld"); n != 0 {
