@@ -6,16 +6,12 @@ import (
 	"testing"
 )
 
-// compile generates the types of the API, checks a TypeScript program against
+// compile generates the types of the API, checks the TypeScript programs against
 // them and returns the folder with the compiled JavaScript.
-func compile(t *testing.T, program string) string {
+func compile(t *testing.T) string {
 	t.Helper()
 	modules, dir := requireNPM(t), t.TempDir()
-	text, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, filepath.Base(program)), text, 0o600); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("testdata/typescript")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`), 0o600); err != nil {
@@ -31,14 +27,20 @@ func compile(t *testing.T, program string) string {
 	f := &fixture{t: t}
 	run(t, f.program(dir, filepath.Join(modules, ".bin", "openapi-typescript"), document, "-o", "api.d.ts"))
 	run(t, f.program(dir, filepath.Join(modules, ".bin", "tsc"), "--strict", "--noUncheckedIndexedAccess", "--skipLibCheck",
-		"--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom", filepath.Base(program)))
+		"--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom", "contract.ts", "interrupts.ts"))
 	return dir
 }
 
-// The program has no casts and no any.
-func TestGeneratedTypeScriptClientWorks(t *testing.T) {
+func TestTypeScript(t *testing.T) {
 	t.Parallel()
-	dir := compile(t, "testdata/typescript/contract.ts")
+	dir := compile(t)
+	t.Run("the generated client works", func(t *testing.T) { generatedClientWorks(t, dir) })
+	t.Run("interrupts have the types of Agent Inbox", func(t *testing.T) { interruptsHaveTheTypesOfAgentInbox(t, dir) })
+}
+
+// The program has no casts and no any.
+func generatedClientWorks(t *testing.T, dir string) {
+	t.Parallel()
 	f := newFixture(t)
 
 	got := run(t, f.program(dir, "node", "contract.js"))
@@ -58,12 +60,10 @@ denied: 403 denied
 	}
 }
 
-// TestInterruptsHaveTheTypesOfAgentInbox compiles the documented types of
-// LangGraph's Agent Inbox against those of the API, and answers interrupts as it
-// does.
-func TestInterruptsHaveTheTypesOfAgentInbox(t *testing.T) {
+// The program compiles the documented types of LangGraph's Agent Inbox against those of
+// the API, and answers interrupts as it does.
+func interruptsHaveTheTypesOfAgentInbox(t *testing.T, dir string) {
 	t.Parallel()
-	dir := compile(t, "testdata/typescript/interrupts.ts")
 	f := newFixture(t)
 
 	got := run(t, f.program(dir, "node", "interrupts.js"))

@@ -2,11 +2,13 @@ package evaluate_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -28,20 +30,19 @@ func quick() classify.Config {
 	return c
 }
 
-func fixtureFiles(t *testing.T) fstest.MapFS {
-	t.Helper()
+func fixtureFiles() (fstest.MapFS, error) {
 	real, err := os.ReadFile("testdata/fixture/fixture-1.jsonl")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	known, err := os.ReadFile("testdata/fixture/context.json")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	lines := bytes.SplitAfterN(real, []byte("\n"), 13)
 	return fstest.MapFS{
 		"a.jsonl": {Data: bytes.Join(lines[:12], nil)}, "context.json": {Data: known},
-	}
+	}, nil
 }
 
 // corpusFiles returns a few examples of every labelled set.
@@ -68,10 +69,28 @@ func corpusFiles() fstest.MapFS {
 
 func options(t *testing.T) evaluate.Options {
 	t.Helper()
-	return evaluate.Options{
-		Fixture: fixtureFiles(t), Training: os.DirFS("../classify/testdata/small"), Config: quick(), Cold: quick(), Folds: 2, Seeds: 1, Attacks: 5,
+	o, err := quickOptions()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return o
 }
+
+func quickOptions() (evaluate.Options, error) {
+	files, err := fixtureFiles()
+	return evaluate.Options{
+		Fixture: files, Training: os.DirFS("../classify/testdata/small"), Config: quick(), Cold: quick(), Folds: 2, Seeds: 1, Attacks: 5,
+	}, err
+}
+
+// alone is the report of a run without a corpus.
+var alone = sync.OnceValues(func() (evaluate.Report, error) {
+	o, err := quickOptions()
+	if err != nil {
+		return evaluate.Report{}, err
+	}
+	return evaluate.Run(context.Background(), o)
+})
 
 func section(r evaluate.Report, set string, mode evaluate.Mode) (evaluate.Section, bool) {
 	i := slices.IndexFunc(r.Sections, func(s evaluate.Section) bool { return s.Set == set && s.Mode == mode })
@@ -84,7 +103,7 @@ func section(r evaluate.Report, set string, mode evaluate.Mode) (evaluate.Sectio
 func TestRunWithTheFixtureAlone(t *testing.T) {
 	t.Parallel()
 
-	got, err := evaluate.Run(t.Context(), options(t))
+	got, err := alone()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +133,7 @@ func TestRunWithTheFixtureAlone(t *testing.T) {
 
 func TestRunWithACorpus(t *testing.T) {
 	t.Parallel()
-	alone, err := evaluate.Run(t.Context(), options(t))
+	first, err := alone()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +150,7 @@ func TestRunWithACorpus(t *testing.T) {
 			t.Errorf("%s, %s does not name what it was trained and tuned on", s.Set, s.Mode)
 		}
 	}
-	if got.Model != alone.Model {
+	if got.Model != first.Model {
 		t.Error("the cold model depends on the sets that it is asked about")
 	}
 	if len(got.Absent) > 0 {
@@ -152,21 +171,39 @@ func TestRunWithACorpus(t *testing.T) {
 	}
 }
 
+// attacked is a run with a sample of the attacks; with a folder of attacks and mails,
+// with all of both. Two tests check its report.
+var attacked = sync.OnceValues(func() (evaluate.Report, error) {
+	o, err := quickOptions()
+	if err != nil {
+		return evaluate.Report{}, err
+	}
+	o.Attacks = 20
+	if dir := os.Getenv(corpusVariable); dir != "" {
+		o.Attacks, o.Corpus = 0, os.DirFS(dir)
+	}
+	return evaluate.Run(context.Background(), o)
+})
+
+// underAttack returns the report of attacked, and its sets.
+func underAttack(t *testing.T) (evaluate.Report, []string) {
+	t.Helper()
+	got, err := attacked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(corpusVariable) != "" {
+		return got, []string{"fixture", "injection"}
+	}
+	return got, []string{"fixture"}
+}
+
 // TestDangerousAnswersLeadToNothingForbidden has models that give the most
 // dangerous of all valid answers about every mail with a sample of the attacks;
 // with a folder of attacks and mails, with all of both.
 func TestDangerousAnswersLeadToNothingForbidden(t *testing.T) {
 	t.Parallel()
-	o, sets := options(t), []string{"fixture"}
-	o.Attacks = 20
-	if dir := os.Getenv(corpusVariable); dir != "" {
-		o.Attacks, o.Corpus, sets = 0, os.DirFS(dir), append(sets, "injection")
-	}
-
-	got, err := evaluate.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, sets := underAttack(t)
 
 	for _, set := range sets {
 		s, ok := section(got, set+" with injected instructions, local models that lie", evaluate.Shipped)
@@ -191,16 +228,7 @@ func TestDangerousAnswersLeadToNothingForbidden(t *testing.T) {
 // and takes away no flag or veto. It labels no mail of people.
 func TestInjectedTextGainsNothing(t *testing.T) {
 	t.Parallel()
-	o, sets := options(t), []string{"fixture"}
-	o.Attacks = 20
-	if dir := os.Getenv(corpusVariable); dir != "" {
-		o.Attacks, o.Corpus, sets = 0, os.DirFS(dir), append(sets, "injection")
-	}
-
-	got, err := evaluate.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, sets := underAttack(t)
 
 	effects := map[string]float64{}
 	for _, set := range sets {
