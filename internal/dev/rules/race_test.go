@@ -17,6 +17,7 @@ func mayRunWithoutRaceDetector() map[string]string {
 		"internal/server/rest":     "most tests send one request after the other",
 		"internal/tenant/policy":   "packages with the detector call it concurrently",
 		"internal/triage/classify": "internal/triage/engine trains models with the detector",
+		"internal/triage/engine":   "most tests read one account after the other",
 		"internal/triage/evaluate": "its tests compute for minutes with the detector",
 	}
 }
@@ -103,15 +104,16 @@ func concurrentPackages(t *testing.T, h repo) {
 // the race detector are chosen by their files.
 func concurrentTests(t *testing.T, h repo) {
 	t.Helper()
-	some := racy(t, "some")
-	if len(some) != 3 || some[0] != "-run" {
-		t.Fatalf("racy.sh some printed %q", some)
+	some, others := racy(t, "some"), racy(t, "others")
+	if len(some) < 3 || some[0] != "-run" || others[0] != "-skip" || !slices.Equal(some[1:], others[1:]) {
+		t.Fatalf("racy.sh some printed %q, and others %q", some, others)
 	}
 	chosen := regexp.MustCompile(some[1])
-	concurrent := map[string]string{} // a function of tests by the name of its package and its own, to its file
+	concurrent := map[string]string{} // a function of tests by the names of its folder, its package and itself, to its file
+	key := func(f file, function string) string { return f.pkg + " " + f.tree.Name.Name + " " + function }
 	tests := func(visit func(f file, function *ast.FuncDecl)) {
 		for _, f := range h.files {
-			if !f.test || "./"+f.pkg != some[2] {
+			if !f.test || !slices.Contains(some[2:], "./"+f.pkg) {
 				continue
 			}
 			for _, declared := range f.tree.Decls {
@@ -122,7 +124,8 @@ func concurrentTests(t *testing.T, h repo) {
 		}
 	}
 	isTest := func(function *ast.FuncDecl) bool {
-		return function.Recv == nil && regexp.MustCompile(`^(Test|Fuzz)`).MatchString(function.Name.Name)
+		name := function.Name.Name
+		return function.Recv == nil && name != "TestMain" && regexp.MustCompile(`^(Test|Fuzz)`).MatchString(name)
 	}
 	tests(func(f file, function *ast.FuncDecl) {
 		switch {
@@ -131,7 +134,7 @@ func concurrentTests(t *testing.T, h repo) {
 				t.Errorf("%s runs without the race detector in the concurrent file %s", function.Name.Name, f.path)
 			}
 		case startsGoroutines(function):
-			concurrent[f.tree.Name.Name+" "+function.Name.Name] = f.path
+			concurrent[key(f, function.Name.Name)] = f.path
 		}
 	})
 	if len(concurrent) == 0 {
@@ -153,7 +156,7 @@ func concurrentTests(t *testing.T, h repo) {
 					name = fun.Sel.Name
 				}
 			}
-			if from := concurrent[f.tree.Name.Name+" "+name]; name != "" && from != "" {
+			if from := concurrent[key(f, name)]; name != "" && from != "" {
 				t.Error(h.at(at, "%s of %s starts goroutines; move the test to a file that does, which scripts/racy.sh chooses", name, from))
 			}
 			return true
