@@ -104,6 +104,9 @@ func (k *killer) exec(c *pgx.Conn, sql string) {
 	}
 }
 
+// lookEvery is the interval of queries about locks, of which the database notifies nobody.
+const lookEvery = 20 * time.Millisecond
+
 // until waits until a query returns true.
 func (k *killer) until(ended <-chan struct{}, sql string, args ...any) {
 	k.t.Helper()
@@ -118,7 +121,7 @@ func (k *killer) until(ended <-chan struct{}, sql string, args ...any) {
 		select {
 		case <-ended:
 			k.t.Fatal("the process ended by itself")
-		default:
+		case <-time.After(lookEvery):
 		}
 	}
 }
