@@ -101,10 +101,11 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	if ts, ok := r.Context().Value(tokenServerKey{}).(*tokenServer); ok && !ts.checkParams(w, r, body) {
+	call := parseCall(r, body)
+	if ts, ok := r.Context().Value(tokenServerKey{}).(*tokenServer); ok && call != nil && !ts.checkParams(w, r, call) {
 		return
 	}
-	srv.handler(r, by).ServeHTTP(w, r)
+	srv.handler(r, by, call).ServeHTTP(w, r)
 }
 
 // challenge adds to an answer 401 where a program finds the authorization server.
@@ -138,10 +139,14 @@ func checkMessage(body []byte) error {
 }
 
 // handler returns the handler for the protocol version of a request, and sets
-// the token as the owner of the session, so that no other token can use it.
-func (srv *Server) handler(r *http.Request, by identity.Principal) http.Handler {
+// the token as the owner of the session, so that no other token can use it. A call
+// without progress has one answer and needs no stream.
+func (srv *Server) handler(r *http.Request, by identity.Principal, call *message) http.Handler {
 	next := srv.sessions
-	if r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= firstStateless {
+	switch {
+	case call != nil && !call.asksProgress():
+		next = srv.single
+	case r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= firstStateless:
 		next = srv.stateless
 	}
 	known := func(context.Context, string, *http.Request) (*auth.TokenInfo, error) {

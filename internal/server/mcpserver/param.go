@@ -24,26 +24,41 @@ const paramHeader = "Mcp-Param-"
 // callMethod is the method of a call of a tool.
 const callMethod = "tools/call"
 
-// message is as much of a request as checkParams reads.
+// message is as much of a call as is read before the SDK's server reads it.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Params struct {
 		Name      string                     `json:"name"`
 		Arguments map[string]json.RawMessage `json:"arguments"`
+		Meta      struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
 	} `json:"params"`
+}
+
+// asksProgress reports whether the client of a call wants to be notified of its progress.
+func (m *message) asksProgress() bool { return m.Params.Meta.ProgressToken != nil }
+
+// parseCall returns the call of a request of a version without sessions; nil for any
+// other request. Messages other than JSON-RPC are rejected later.
+func parseCall(r *http.Request, body []byte) *message {
+	if r.Header.Get(sessionHeader) != "" || r.Header.Get(versionHeader) < firstStateless || r.Header.Get(methodHeader) != callMethod {
+		return nil
+	}
+	var m message
+	if json.Unmarshal(body, &m) != nil {
+		return nil
+	}
+	return &m
 }
 
 // checkParams compares the headers that repeat arguments with the arguments,
 // and rejects a request in which they differ; ok is false then. The protocol
 // requires it from 2026-07-28 on. The SDK's server checks the other headers,
 // and has no access to the catalog.
-func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body []byte) (ok bool) {
-	if r.Header.Get(sessionHeader) != "" || r.Header.Get(versionHeader) < firstStateless || r.Header.Get(methodHeader) != callMethod {
+func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, m *message) (ok bool) {
+	if isBuiltin(m.Params.Name) {
 		return true
-	}
-	var m message
-	if json.Unmarshal(body, &m) != nil || isBuiltin(m.Params.Name) {
-		return true // other messages than JSON-RPC are rejected later
 	}
 	wrong := ""
 	if known := ts.Catalog.Known(ts.by.Tenant); known != nil {
@@ -75,7 +90,7 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 
 // mismatch returns the header that differs from its argument; empty if all
 // do. It repeats no value.
-func mismatch(snap *settings.Settings, within []string, header http.Header, m message) string {
+func mismatch(snap *settings.Settings, within []string, header http.Header, m *message) string {
 	tool, ok := findTool(snap, m.Params.Name, within)
 	if !ok || !bytes.Contains(tool.InputSchema, []byte("x-mcp-header")) {
 		return ""

@@ -16,6 +16,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
+// TestACallWithoutProgressIsOneAnswer compares the answers to a call by whether its client
+// asked for progress.
+func TestACallWithoutProgressIsOneAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{Wait: time.Millisecond}).tenant("acme")
+	for meta, want := range map[string]string{"": "application/json", `"progressToken":1,`: "text/event-stream", `"progressToken":"a",`: "text/event-stream"} {
+		a := f.send("POST", f.agent.Token.Text(), `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+nameWrite+`","arguments":{"to":"ada"},"_meta":{`+meta+
+			`"io.modelcontextprotocol/protocolVersion":"`+withoutSessions+`","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			"Mcp-Protocol-Version", withoutSessions, "Mcp-Method", "tools/call", "Mcp-Name", nameWrite)
+		if a.status != http.StatusOK || a.header.Get("Content-Type") != want || !strings.Contains(a.body, `"id":7`) || !strings.Contains(a.body, `"status":"pending"`) {
+			t.Errorf("with _meta %s: %d %s %s, want %s and a pending action", meta, a.status, a.header.Get("Content-Type"), a.body, want)
+		}
+	}
+}
+
 // Proxies route by the headers, so a call whose arguments differ from them must
 // be rejected.
 func TestHeadersRepeatTheArguments(t *testing.T) {

@@ -83,8 +83,8 @@ type Server struct {
 	// watch is Broker.Watch.
 	watch func(context.Context, envelope.TenantID, envelope.ActionID) (<-chan struct{}, func(), error)
 	// sessions serves the versions of the protocol that have sessions,
-	// stateless the others.
-	sessions, stateless http.Handler
+	// stateless the others, and single their requests with one answer.
+	sessions, stateless, single http.Handler
 
 	closing    chan struct{}
 	background sync.WaitGroup
@@ -117,6 +117,8 @@ func New(backend *request.Backend, cfg Config) *Server {
 	srv.sessions = sdk.NewStreamableHTTPHandler(serverOf, &options)
 	options.Stateless = true
 	srv.stateless = sdk.NewStreamableHTTPHandler(serverOf, &options)
+	options.JSONResponse = true
+	srv.single = sdk.NewStreamableHTTPHandler(serverOf, &options)
 	srv.background.Go(srv.run)
 	return srv
 }
