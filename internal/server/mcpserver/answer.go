@@ -91,9 +91,11 @@ func (ts *tokenServer) result(v outbox.View) *sdk.CallToolResult {
 	result := v.Envelope.Result
 	done := result.Status == envelope.StatusSent || result.Status == envelope.StatusConflict
 	refused := result.Status == envelope.StatusFailed && result.Error != nil && result.Error.Code == source.CodeToolError
-	if text, ok := rpcErrorText(result.Output); ok && !done {
-		r := ts.report(v)
-		return newResult(r, r.isError(), r.text()+" "+text)
+	if !done {
+		if text, ok := rpcErrorText(result.Output); ok {
+			r := ts.report(v)
+			return newResult(r, r.isError(), r.text()+" "+text)
+		}
 	}
 	if done || refused {
 		if res, ok := toolResult(result.Output); ok {
@@ -328,6 +330,9 @@ func plainResult(output json.RawMessage) *sdk.CallToolResult {
 // contentOf decodes a part of a tool's answer. A part that is invalid content
 // because it was truncated becomes text.
 func contentOf(part json.RawMessage) sdk.Content {
+	if text, ok := plainText(part); ok {
+		return &sdk.TextContent{Text: text}
+	}
 	var one sdk.CallToolResult
 	wrapped, err := json.Marshal(struct {
 		Content []json.RawMessage `json:"content"`
@@ -338,10 +343,20 @@ func contentOf(part json.RawMessage) sdk.Content {
 	return &sdk.TextContent{Text: string(part)}
 }
 
+// plainText returns the text of a part that has nothing else, as most parts: the SDK
+// decodes each with a buffer of 32 kB.
+func plainText(part json.RawMessage) (text string, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(part, &members) != nil || len(members) != 2 || string(members["type"]) != `"text"` {
+		return "", false
+	}
+	return text, members["text"] != nil && json.Unmarshal(members["text"], &text) == nil
+}
+
 // truncated reports whether the tool answered more than is stored.
 func truncated(output json.RawMessage) bool {
 	var s stored
-	return json.Unmarshal(output, &s) == nil && s.Truncated
+	return bytes.Contains(output, []byte(`"_truncated"`)) && json.Unmarshal(output, &s) == nil && s.Truncated
 }
 
 func isObject(raw json.RawMessage) bool {

@@ -19,6 +19,10 @@ func TestToolResult(t *testing.T) {
 			`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"},{"type":"resource","resource":{"uri":"file:///a","text":"x"}}]}`,
 			`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"},{"type":"resource","resource":{"uri":"file:///a","text":"x"}}]}`,
 		},
+		"a text that is noted": {
+			`{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"text","text":null},{"type":"text","TEXT":"b"}]}`,
+			`{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"text","text":""},{"type":"text","text":""}]}`,
+		},
 		"no content":           {`{"content":[]}`, `{"content":[]}`},
 		"content of no kind":   {`{"content":[{"type":"smell","of":"roses"}]}`, `{"content":[{"type":"text","text":"{\"type\":\"smell\",\"of\":\"roses\"}"}]}`},
 		"an image that is cut": {`{"content":[{"type":"image","data":"aGVs… (12 bytes)","mimeType":"image/png"}]}`, `{"content":[{"type":"text","text":"{\"type\":\"image\",\"data\":\"aGVs… (12 bytes)\",\"mimeType\":\"image/png\"}"}]}`},
