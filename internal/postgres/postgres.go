@@ -52,6 +52,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	sender := &noticeSender{tenants: make(map[string]*Notice)}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerUUID(conn.TypeMap())
+		registerArrays(conn.TypeMap())
 		conn.PgConn().CustomData()[noticesKey] = &notices{sender: sender}
 		if cfg.Pooled {
 			// The next statement may run in another session; CheckSchema reads the session's path.

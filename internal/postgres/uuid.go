@@ -14,17 +14,12 @@ import (
 // worker's time.
 func registerUUID(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{wrapUUIDEncode}, m.TryWrapEncodePlanFuncs...)
-	one := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: uuidCodec{}}
-	m.RegisterType(one)
-	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
+	m.RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: uuidCodec{}})
 }
 
 func wrapUUIDEncode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-	if ids, ok := value.([]uuid.UUID); ok {
-		return &uuidPlan{wrap: wrapUUIDs}, uuidArray(ids), true
-	}
 	if _, ok := uuidOf(value); ok {
-		return &uuidPlan{wrap: wrapUUID}, wrapUUID(value), true
+		return &uuidPlan{}, wrapUUID(value), true
 	}
 	return nil, nil, false
 }
@@ -49,18 +44,15 @@ func wrapUUID(value any) any {
 	return (*uuidValue)(&v)
 }
 
-func wrapUUIDs(value any) any { return uuidArray(value.([]uuid.UUID)) }
-
-// uuidPlan encodes a value like pgx's own plan for the result of wrap.
+// uuidPlan encodes a value like pgx's own plan for the result of wrapUUID.
 type uuidPlan struct {
-	wrap func(any) any
 	next pgtype.EncodePlan
 }
 
 func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
 func (p *uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
-	return p.next.Encode(p.wrap(value), buf)
+	return p.next.Encode(wrapUUID(value), buf)
 }
 
 // uuidValue is a UUID in pgx's terms.
@@ -69,21 +61,6 @@ type uuidValue uuid.UUID
 func (u *uuidValue) UUIDValue() (pgtype.UUID, error) {
 	return pgtype.UUID{Bytes: *u, Valid: true}, nil
 }
-
-// uuidArray is a slice of UUIDs in pgx's terms; its elements are passed by
-// address, so that a batch costs no allocation per element.
-type uuidArray []uuid.UUID
-
-func (a uuidArray) Dimensions() []pgtype.ArrayDimension {
-	if a == nil {
-		return nil
-	}
-	return []pgtype.ArrayDimension{{Length: int32(len(a)), LowerBound: 1}}
-}
-
-func (a uuidArray) Index(i int) any { return (*uuidValue)(&a[i]) }
-
-func (a uuidArray) IndexType() any { return (*uuidValue)(nil) }
 
 // uuidCodec scans sixteen bytes into the same types. pgx asks a codec first, and then
 // a sql.Scanner, which uuid.UUID is, with the text.
