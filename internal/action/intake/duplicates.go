@@ -55,33 +55,27 @@ func shareKeys(all []*submission) bool {
 	return false
 }
 
-// duplicate is a proposal that shares a key with an earlier one of its batch, at
-// the index firstAt.
+// duplicate is a proposal that shares a key with an earlier one of its batch, first.
 type duplicate struct {
-	row
-	first   uniqueness
-	firstAt int
+	*row
+	first *row
 }
 
 // answerDuplicates copies to duplicates the answers of the proposals that they
 // duplicate, refusals included.
 func answerDuplicates(duplicates []duplicate, answers []Answer) {
 	for _, t := range duplicates {
-		if answers[t.at] = t.uniqueness.compare(t.first); answers[t.firstAt].Err != nil {
-			answers[t.at] = answers[t.firstAt]
+		if answers[t.at] = t.compare(t.first.uniqueness); answers[t.first.at].Err != nil {
+			answers[t.at] = answers[t.first.at]
 		}
 	}
 }
 
 // dedupe separates the proposals whose keys are new in their batch from the
 // duplicates.
-func dedupe(rows []row) ([]duplicate, []row) {
-	type position struct {
-		uniqueness
-		at int
-	}
-	byAction := make(map[envelope.ActionID]position) // proposals without a chosen id are new
-	byExternal := make(map[string]position, len(rows))
+func dedupe(rows []*row) ([]duplicate, []*row) {
+	byAction := make(map[envelope.ActionID]*row) // proposals without a chosen id are new
+	byExternal := make(map[string]*row, len(rows))
 	var duplicates []duplicate
 	firsts := rows[:0]
 	for _, r := range rows {
@@ -90,14 +84,14 @@ func dedupe(rows []row) ([]duplicate, []row) {
 			first, ok = byAction[r.action]
 		}
 		if ok {
-			duplicates = append(duplicates, duplicate{r, first.uniqueness, first.at})
+			duplicates = append(duplicates, duplicate{r, first})
 			continue
 		}
 		if r.chosen {
-			byAction[r.action] = position{r.uniqueness, r.at}
+			byAction[r.action] = r
 		}
 		if r.external != "" {
-			byExternal[r.external] = position{r.uniqueness, r.at}
+			byExternal[r.external] = r
 		}
 		firsts = append(firsts, r)
 	}

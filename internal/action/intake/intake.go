@@ -236,7 +236,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 		if err != nil {
 			return acceptance{}, err
 		}
-		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
+		rows = slices.DeleteFunc(rows, func(r *row) bool { return known[r.at] })
 	}
 	if rows, err = refuseSessions(ctx, tx, tenant, rows, a.answers); err != nil {
 		return acceptance{}, err
@@ -258,14 +258,14 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if len(rows) == 0 {
 		return a, nil
 	}
-	for i := range rows {
-		if r := &rows[i]; r.waits() {
+	for _, r := range rows {
+		if r.waits() {
 			r.review = snap.Review(r.Tool, r.Risk).Or(in.cfg.ApprovalWait)
 		}
 	}
 	decisions := make([]policy.Decision, len(rows))
-	for i := range rows {
-		decisions[i] = rows[i].decision
+	for i, r := range rows {
+		decisions[i] = r.decision
 	}
 	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err
@@ -282,7 +282,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 
 // written sets the answers of the rows that were written, and returns the events
 // that record them: one for each submission.
-func (a *acceptance) written(rows []row, version int64, now time.Time) []audit.Event {
+func (a *acceptance) written(rows []*row, version int64, now time.Time) []audit.Event {
 	var events []audit.Event
 	for first := 0; first < len(rows); {
 		by := rows[first].by
@@ -292,8 +292,7 @@ func (a *acceptance) written(rows []row, version int64, now time.Time) []audit.E
 		}
 		origin := audit.CanonicalHash(by.Origin)
 		event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Actor(), Items: make([]audit.Item, end-first)}
-		for i := range rows[first:end] {
-			r := &rows[first+i]
+		for i, r := range rows[first:end] {
 			a.queued = a.queued || r.approval == envelope.ApprovalAuto
 			a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
 			recorded := r.record(version, origin, now)

@@ -94,17 +94,16 @@ func (p *Plan) compare(r *row) error {
 // difference. An existing envelope is not proposed again, so a plan never refuses
 // it: unless the rows are known to be new, matchPlans returns errTaken, so that the
 // caller looks their ids up.
-func matchPlans(looked bool, rows []row, answers []Answer) ([]row, error) {
+func matchPlans(looked bool, rows []*row, answers []Answer) ([]*row, error) {
 	kept := rows[:0]
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		var refusal error
 		if r.by.Plan != nil {
 			refusal = r.by.Plan.compare(r)
 		}
 		switch {
 		case refusal == nil:
-			kept = append(kept, *r)
+			kept = append(kept, r)
 		case !looked && r.hasKey():
 			return nil, errTaken
 		default:

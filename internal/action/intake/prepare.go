@@ -61,12 +61,12 @@ type prepared struct {
 	last     bool
 	settings *settings.Settings
 	// rows are the rows that may be stored.
-	rows []row
+	rows []*row
 	// answers have the reason for each proposal that cannot be accepted. If it
 	// has a key, it is also doubtful, since the tenant may have accepted the same
 	// envelope earlier.
 	answers  []Answer
-	doubtful []row
+	doubtful []*row
 }
 
 // length returns the total length of all arguments, in bytes.
@@ -84,12 +84,13 @@ func (all *prepared) prepareAll(ctx context.Context, snap *settings.Settings, no
 	for _, s := range all.submissions {
 		n += len(s.proposals)
 	}
-	*all = prepared{submissions: all.submissions, last: all.last, rows: make([]row, 0, n), answers: make([]Answer, 0, n)}
+	*all = prepared{submissions: all.submissions, last: all.last, rows: make([]*row, 0, n), answers: make([]Answer, 0, n)}
+	backing := make([]row, n)
 	for i, s := range all.submissions {
 		suggest := s.by.Suggest(snap, now)
 		for j, p := range s.proposals {
-			r, err := prepare(ctx, budget, digester, snap, &s.by, p)
-			err = suggest.Tool(p.Tool, err)
+			r := &backing[len(all.answers)]
+			err := suggest.Tool(p.Tool, r.prepare(ctx, budget, digester, snap, &s.by, p))
 			r.traceparent = s.traceparent
 			if r.of, r.at = i, len(all.answers); s.by.IDs != nil && !r.chosen {
 				r.action = s.by.IDs[j]
@@ -148,61 +149,61 @@ func (r *row) status() envelope.Status {
 	return envelope.StatusPending
 }
 
-// prepare resolves and checks one proposal.
-func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Digester, snap *settings.Settings, by *Submitter, p *envelope.Proposal) (row, error) {
-	r := row{by: by, proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
+// prepare resolves and checks the proposal of an empty row.
+func (r *row) prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Digester, snap *settings.Settings, by *Submitter, p *envelope.Proposal) error {
+	*r = row{by: by, proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
 		Args: p.Args, Tools: by.Tools, Person: by.Proposer(),
 	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {
-		return r, check.Invalid("/tenant_id", "tenant", "is not the tenant of this token; omit it")
+		return check.Invalid("/tenant_id", "tenant", "is not the tenant of this token; omit it")
 	}
 	if by.Employee != (envelope.EmployeeID{}) {
 		if p.EmployeeID != (envelope.EmployeeID{}) && p.EmployeeID != by.Employee {
-			return r, check.Invalid("/employee_id", "employee", "is not the employee of this token; omit it")
+			return check.Invalid("/employee_id", "employee", "is not the employee of this token; omit it")
 		}
 		r.Employee = by.Employee
 	} else if err := by.CheckEmployee(p.EmployeeID); err != nil {
-		return r, err
+		return err
 	}
 	if by.Session != "" {
 		if p.SessionID != "" && p.SessionID != by.Session {
-			return r, check.Invalid("/session_id", "session", "is not the session of this token; omit it")
+			return check.Invalid("/session_id", "session", "is not the session of this token; omit it")
 		}
 		r.Session = by.Session
 	} else if err := by.CheckSession(p.SessionID); err != nil {
-		return r, err
+		return err
 	}
 	err := by.CheckAutomation(p.AutomationID)
 	if err != nil {
-		return r, err
+		return err
 	}
 	if r.digest, r.args, err = digester.Digests(p); err != nil {
-		return r, err
+		return err
 	}
 	if err = by.checkName(p.ExternalID); err != nil {
-		return r, err
+		return err
 	}
 	if r.Tool, err = snap.Resolve(p.Tool, by.Tools); err != nil {
-		return r, err
+		return err
 	}
 	if err = r.Tool.CheckWithin(ctx, budget, p.Args); err != nil {
-		return r, err
+		return err
 	}
 	var known bool
 	if r.bucket, known = snap.Limits.Bucket(r.bucketName()); !known {
-		return r, check.Invalid("/constraints/rate_bucket", "unknown_bucket", "%s", snap.Limits.UnknownBucket(r.bucketName()))
+		return check.Invalid("/constraints/rate_bucket", "unknown_bucket", "%s", snap.Limits.UnknownBucket(r.bucketName()))
 	}
 	if !r.chosen {
 		r.action = envelope.NewActionID()
 	}
 	r.Risk = policy.RaiseRisk(p.Risk, r.Tool.Risk.Envelope())
-	return r, nil
+	return nil
 }
 
 // decide sets the decisions about rows, and the fields that depend on them.
-func decide(ctx context.Context, tx pgx.Tx, rows []row, now time.Time) error {
+func decide(ctx context.Context, tx pgx.Tx, rows []*row, now time.Time) error {
 	actions := make([]*decision.Action, len(rows))
 	for i := range rows {
 		actions[i], rows[i].Now = &rows[i].Action, now

@@ -68,8 +68,8 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		return Preview{}, err
 	}
 	now := state.Now
-	r, err := prepare(ctx, schema.NewBudget(len(p.Args)), new(envelope.Digester), snap, &by, p)
-	if err != nil {
+	var r row
+	if err := r.prepare(ctx, schema.NewBudget(len(p.Args)), new(envelope.Digester), snap, &by, p); err != nil {
 		return Preview{}, by.Suggest(snap, now).Tool(p.Tool, err)
 	}
 	if err := CheckAgentSession(ctx, tx, by, r.Session); err != nil {
@@ -78,7 +78,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	v := Preview{Tool: r.Tool, Args: p.Args, Digest: r.digest, Risk: r.Risk, Employee: r.Employee, Session: r.Session}
 	if r.hasKey() {
 		answers := make([]Answer, 1)
-		if _, err := findExisting(ctx, tx, by.Tenant, []row{r}, answers); err != nil {
+		if _, err := findExisting(ctx, tx, by.Tenant, []*row{&r}, answers); err != nil {
 			return Preview{}, err
 		}
 		if answers[0].Err != nil {

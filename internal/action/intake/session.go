@@ -34,11 +34,11 @@ var errAgentSession = check.Invalid("/session_id", "session", "is an agent's ses
 // refuseSessions answers the rows that CheckAgentSession refuses, and returns the
 // others. It costs one statement where a submitter without a session of its own
 // names any, and none otherwise.
-func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) ([]row, error) {
+func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []*row, answers []Answer) ([]*row, error) {
 	var named []string
-	for i := range rows {
-		if rows[i].namesSession() {
-			named = append(named, rows[i].Session)
+	for _, r := range rows {
+		if r.namesSession() {
+			named = append(named, r.Session)
 		}
 	}
 	if len(named) == 0 {
@@ -49,7 +49,7 @@ func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ro
 	if err != nil || len(taken) == 0 {
 		return rows, err
 	}
-	return slices.DeleteFunc(rows, func(r row) bool {
+	return slices.DeleteFunc(rows, func(r *row) bool {
 		refused := r.namesSession() && slices.Contains(taken, r.Session)
 		if refused {
 			answers[r.at] = Answer{Err: errAgentSession}
@@ -128,16 +128,16 @@ func roundUp(wait time.Duration) time.Duration {
 // An existing envelope is not proposed again, so a limit never refuses it:
 // unless the rows are known to be new, as looked reports, the refused ones are
 // looked up.
-func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Duration, looked bool, rows []row, a *acceptance) ([]row, error) {
+func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Duration, looked bool, rows []*row, a *acceptance) ([]*row, error) {
 	limits := snap.Limits.Session()
 	bySession := make(map[string][]*row)
-	for i := range rows {
-		if s := rows[i].by.Session; s != "" {
-			bySession[s] = append(bySession[s], &rows[i])
+	for _, r := range rows {
+		if s := r.by.Session; s != "" {
+			bySession[s] = append(bySession[s], r)
 		}
 	}
 	refused := make(map[int]error)
-	var doubtful []row
+	var doubtful []*row
 	for _, session := range slices.Sorted(maps.Keys(bySession)) {
 		counted, err := admitSession(ctx, tx, snap.Tenant, session, limits, wait, bySession[session], a.quotas)
 		if err != nil {
@@ -146,7 +146,7 @@ func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Du
 		for _, r := range bySession[session] {
 			if err := counted[r.at]; err != nil {
 				if refused[r.at] = err; !looked && r.hasKey() {
-					doubtful = append(doubtful, *r)
+					doubtful = append(doubtful, r)
 				}
 			}
 		}
@@ -159,14 +159,14 @@ func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Du
 		if err != nil {
 			return nil, err
 		}
-		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
+		rows = slices.DeleteFunc(rows, func(r *row) bool { return known[r.at] })
 		for i, q := range a.quotas {
-			if q != nil && !slices.ContainsFunc(rows, func(r row) bool { return r.of == i }) {
+			if q != nil && !slices.ContainsFunc(rows, func(r *row) bool { return r.of == i }) {
 				a.quotas[i] = nil
 			}
 		}
 	}
-	return slices.DeleteFunc(rows, func(r row) bool {
+	return slices.DeleteFunc(rows, func(r *row) bool {
 		if refused[r.at] != nil {
 			a.answers[r.at] = Answer{Err: refused[r.at]}
 		}

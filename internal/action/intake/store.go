@@ -17,7 +17,7 @@ import (
 
 // insert stores rows and schedules those that may run. If one of their names
 // is taken, the error is errTaken, and the transaction is aborted.
-func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []row) error {
+func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []*row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
 		TenantID: tenant, ConfigVersion: version, WorkflowID: postgres.OrNull(rows[0].by.Workflow),
@@ -30,8 +30,7 @@ func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version in
 		ToolDigests: make([][]byte, n), ApprovalStates: make([]string, n), BucketIds: make([]int64, n),
 		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n), Urgent: make([]bool, n),
 	}
-	for i := range rows {
-		r := &rows[i]
+	for i, r := range rows {
 		q, by := r.proposal, r.by
 		p.ProposedBys[i], p.People[i], p.Origins[i], p.Awaited[i] = by.Token, by.Proposer(), string(by.Origin), by.Awaited
 		p.Traceparents[i] = r.traceparent
@@ -86,10 +85,9 @@ func once[T comparable](values []T) []T {
 }
 
 // insertApprovals stores the reviews of the rows that wait for people.
-func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
+func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []*row) error {
 	p := &dbsqlc.ApprovalInsertManyParams{TenantID: tenant}
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		if !r.waits() {
 			continue
 		}
@@ -106,7 +104,7 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 
 // findExisting answers the proposals that the tenant has already, by their keys.
 // It returns their indexes in the batch.
-func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
+func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []*row, answers []Answer) (map[int]bool, error) {
 	p := &dbsqlc.ActionsKnownParams{TenantID: tenant}
 	for _, r := range rows {
 		if r.chosen {
