@@ -119,10 +119,11 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
 	tool := `{"type":"mcp.exec","tool":{"name":"` + builtin.ToolNoop + `","source":"countersign"},"args":{"note":"` + strings.Repeat("x", 100) + `","n":`
+	var parser envelope.Parser
 	for end := from + n; from < end; from += batch {
 		ps := make([]*envelope.Proposal, min(batch, end-from))
 		for i := range ps {
-			p, err := envelope.Parse(fmt.Appendf(nil, `%s%d},"external_id":"%s-%d","constraints":{"rate_bucket":"%s"}}`,
+			p, err := parser.Parse(fmt.Appendf(nil, `%s%d},"external_id":"%s-%d","constraints":{"rate_bucket":"%s"}}`,
 				tool, from+i, h.run, from+i, bucketName(from+i)))
 			if err != nil {
 				return err

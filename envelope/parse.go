@@ -20,19 +20,29 @@ const (
 // after it, no more than MaxDepth levels deep, with the fields of Proposal and
 // no others, none of them null or twice, here and inside args. The error is an
 // *InvalidError that lists all problems, as far as the text can be parsed.
-func Parse(raw []byte) (*Proposal, error) {
-	p, err := parse(raw)
+func Parse(raw []byte) (*Proposal, error) { return new(Parser).Parse(raw) }
+
+// Parser reads one proposal after another in the same memory. The zero value is ready.
+// It is not safe for use by several goroutines.
+type Parser struct{ scanner jsonscan.Scanner }
+
+// Parse is the function Parse, with reused memory.
+func (s *Parser) Parse(raw []byte) (*Proposal, error) {
+	p, err := s.parse(raw)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-func parse(raw []byte) (*Proposal, *InvalidError) {
+func parse(raw []byte) (*Proposal, *InvalidError) { return new(Parser).parse(raw) }
+
+func (s *Parser) parse(raw []byte) (*Proposal, *InvalidError) {
 	if len(raw) > MaxBytes {
 		return nil, &InvalidError{[]FieldError{{"", RuleSize, sizeMessage}}}
 	}
-	r := reader{jsonscan.New(raw)}
+	s.scanner.Reset(raw)
+	r := reader{&s.scanner}
 	p := r.proposal()
 	r.End()
 	if err := invalid("", r.Cut(0)); err != nil {

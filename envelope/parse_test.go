@@ -262,3 +262,28 @@ func TestIDs(t *testing.T) {
 		t.Errorf("MarshalText() = %s, %v, want %s", got, err, tenantText)
 	}
 }
+
+func TestAParserKeepsNothingOfTheTextBefore(t *testing.T) {
+	t.Parallel()
+	var parser envelope.Parser
+	var all, want []*envelope.Proposal
+	for _, text := range []string{
+		`{"type":"mcp.exec","tool":{"name":"a","source":"s"},"args":{"b":[1,{"c":"long text"}],"a":2},"external_id":"one"}`,
+		`{"type":"mcp.exec","tool":{"name":"b"},"args":{},"external_id":"two","constraints":{"rate_bucket":"x"}}`,
+		`{"type":"mcp.exec","tool":{"name":"c"},"args":{"deep":[[[`,
+		`{"colour":1}`,
+		`{"type":"mcp.exec","tool":{"name":"d"},"args":{"z":1e2,"a":"\u00e9"},"risk":"high"}`,
+		``,
+	} {
+		alone, wantErr := envelope.Parse([]byte(text))
+		p, err := parser.Parse([]byte(text))
+		if diff := cmp.Diff(wantErr, err); diff != "" {
+			t.Errorf("%s (-Parse +Parser):\n%s", text, diff)
+		}
+		all, want = append(all, p), append(want, alone)
+	}
+
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("the proposals after the last one (-Parse +Parser):\n%s", diff)
+	}
+}

@@ -155,12 +155,13 @@ func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken
 	answers, by := make([]intake.Answer, len(waiting)), l.by
 	var proposals []*envelope.Proposal
 	var at []int // of each of them in waiting
+	var parser envelope.Parser
 	for i, w := range waiting {
 		if l.closed {
 			answers[i].Err = errClosed
 			continue
 		}
-		p, err := envelope.Parse(w.body)
+		p, err := parser.Parse(w.body)
 		if err != nil {
 			answers[i].Err = err
 			continue
