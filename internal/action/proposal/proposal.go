@@ -35,6 +35,9 @@ const (
 	// proposals wait, a millisecond for each, so that other logins get their turn.
 	// The next step takes at most as many.
 	manyRefused = 100
+	// countAtOnce bounds the proposals that a step counts where fewer than countSteps
+	// times as many wait.
+	countAtOnce, countSteps = 5000, 50
 	// errorPause is the delay of a login's proposals after an error.
 	errorPause = 5 * time.Second
 )
@@ -57,16 +60,19 @@ func ruleOf(p *wire.SQLProposalProblem) string {
 }
 
 // Taker takes proposals. Any number of processes may run one at the same time; a
-// login's proposals are taken by one of them at a time, in their order.
+// login's proposals are taken by one of them at a time, in their order. A Taker belongs
+// to one goroutine.
 type Taker struct {
 	db     postgres.Begins
 	intake *intake.Intake
 	log    *slog.Logger
+	// counts are the begun counts of logins.
+	counts map[uuid.UUID]partialCount
 }
 
 // NewTaker returns a Taker that submits proposals to an intake.
 func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
-	return &Taker{db: db, intake: in, log: log}
+	return &Taker{db: db, intake: in, log: log, counts: make(map[uuid.UUID]partialCount)}
 }
 
 // Step takes the next proposals of one login: in one transaction they become
@@ -101,9 +107,11 @@ type login struct {
 	held  bool
 	pause time.Duration
 	// counted is the last count of waiting proposals, and uncounted reports whether
-	// it is due to be updated.
+	// it is due to be updated. begun is the count that the
+	// step leaves to the next.
 	counted   int
 	uncounted bool
+	begun     partialCount
 }
 
 // taken is a proposal as it was stored.
@@ -139,15 +147,24 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 				return err
 			}
 		}
-		if found.uncounted || found.counted > 0 && len(waiting) < most {
-			return count(ctx, tx, found.id)
+		if begun := t.counts[found.id]; begun != (partialCount{}) || found.uncounted || found.counted > 0 && len(waiting) < most {
+			found.begun, err = count(ctx, tx, found, begun, waiting)
 		}
-		return nil
+		return err
 	})
 	if err == nil && found != nil {
+		t.keep(found)
 		committed()
 	}
 	return found, err
+}
+
+// keep keeps the count of a login that a step began, for the next one.
+func (t *Taker) keep(l *login) {
+	delete(t.counts, l.id)
+	if l.begun != (partialCount{}) {
+		t.counts[l.id] = l.begun
+	}
 }
 
 // submit answers proposals in the transaction in which they were taken.
