@@ -100,8 +100,8 @@ func (p *pipelinedTx) begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 // next returns the transaction for a statement; nil if the statement is to be sent
-// with the begin or the commit.
-func (p *pipelinedTx) next(ctx context.Context, sql string, args []any) (pgx.Tx, error) {
+// with the begin or the commit. rows reports whether the statement returns rows.
+func (p *pipelinedTx) next(ctx context.Context, sql string, args []any, rows bool) (pgx.Tx, error) {
 	if p.last {
 		return nil, errFinal
 	}
@@ -113,7 +113,7 @@ func (p *pipelinedTx) next(ctx context.Context, sql string, args []any) (pgx.Tx,
 		return nil, nil
 	}
 	tx, err := p.begin(ctx)
-	if err == nil && len(args) > 0 && plain(args) { // without arguments it would not be prepared
+	if err == nil && (rows || len(args) > 0) && plain(args) { // pgx prepares no other statement
 		p.prepared[sql] = struct{}{}
 	}
 	return tx, err
@@ -168,7 +168,7 @@ func (p *pipelinedTx) send(ctx context.Context, sql string, args []any) (pgx.Bat
 
 // Exec executes a statement.
 func (p *pipelinedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	tx, err := p.next(ctx, sql, args)
+	tx, err := p.next(ctx, sql, args, false)
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
@@ -203,7 +203,7 @@ func (p *pipelinedTx) end(results pgx.BatchResults, sql string, err error) error
 
 // Query executes a statement and returns its rows.
 func (p *pipelinedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	tx, err := p.next(ctx, sql, args)
+	tx, err := p.next(ctx, sql, args, true)
 	if err != nil {
 		return failedRows{err: err}, err
 	}

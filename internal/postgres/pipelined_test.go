@@ -176,6 +176,38 @@ func TestRollbackOfAFirstStatement(t *testing.T) {
 	}
 }
 
+// TestAQueryWithoutArgumentsBeginsItsTransaction counts the round trips of a query and of
+// a statement without rows, which pgx does not prepare.
+func TestAQueryWithoutArgumentsBeginsItsTransaction(t *testing.T) {
+	t.Parallel()
+	pool, counted := onePool(t)
+	for range 3 {
+		*counted = trips{}
+		err := postgres.InTx(t.Context(), pool, postgres.Worker().Alone(), func(tx pgx.Tx) error {
+			var n int
+			return tx.QueryRow(t.Context(), "SELECT 7").Scan(&n)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *counted != (trips{batches: 1}) {
+		t.Errorf("a query: sent %+v, want one batch", *counted)
+	}
+	for range 3 {
+		*counted = trips{}
+		if err := postgres.InTx(t.Context(), pool, postgres.Worker(), func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "SELECT 8")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counted.batches != 0 {
+		t.Errorf("a statement without rows: sent %+v, want no batch", *counted)
+	}
+}
+
 // TestATransactionWithoutAStatementSendsNothing counts it.
 func TestATransactionWithoutAStatementSendsNothing(t *testing.T) {
 	t.Parallel()
