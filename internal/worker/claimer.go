@@ -67,7 +67,7 @@ func (c *claimer) look(ctx context.Context) {
 	case len(requests) > 0:
 		c.claimed(requests, batch, slots)
 		c.dispatch(ctx, batch)
-		c.rest(ctx, batch)
+		c.rest(ctx, requests, batch)
 	default:
 		c.semaphore.release(slots)
 		if len(c.due.queues) == 0 {
@@ -111,7 +111,7 @@ func (c *claimer) claimMore(ctx context.Context) {
 		c.spareLook = nextSpareLook(c.spareLook, len(batch.items) == slots, batch.kept() > 0)
 	}
 	c.dispatch(ctx, batch)
-	c.rest(ctx, batch)
+	c.rest(ctx, requests, batch)
 }
 
 // claim claims for some slots in one transaction, after first, if that is set. The
@@ -176,18 +176,27 @@ func (c *claimer) claimed(requests []outbox.ClaimRequest, batch claimedBatch, sl
 	}
 }
 
-// lookAgain is the pause after a claim of all due rows. A wake-up ends it.
-const lookAgain = 5 * time.Millisecond
+// The pause after a claim of all due rows is lookAgain, or permitAgain where buckets have
+// limits: their next permit may come sooner than a row that nobody announced. A wake-up
+// ends it.
+const (
+	lookAgain   = 20 * time.Millisecond
+	permitAgain = 5 * time.Millisecond
+)
 
 // rest sleeps after a claim which left nothing due.
-func (c *claimer) rest(ctx context.Context, batch claimedBatch) {
+func (c *claimer) rest(ctx context.Context, requests []outbox.ClaimRequest, batch claimedBatch) {
+	again := lookAgain
+	if slices.ContainsFunc(requests, func(r outbox.ClaimRequest) bool { return r.Limited }) {
+		again = permitAgain
+	}
 	switch {
 	case len(c.due.queues) > 0:
 	case batch.kept() == 0:
 		// All due rows are locked by another worker, which may take a while.
 		c.sleep(ctx, c.cfg.BacklogPoll)
 	default:
-		c.sleep(ctx, min(lookAgain, c.cfg.Poll)) // the next look also finds the next due time
+		c.sleep(ctx, min(again, c.cfg.Poll)) // the next look also finds the next due time
 	}
 }
 
