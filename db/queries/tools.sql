@@ -57,13 +57,20 @@ WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now(
     AND t.recipients IS NULL AND t.scopes = '{}' AND t.timeout_seconds IS NULL AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL
     AND t.headline IS NULL;
 
--- name: ToolRuleList :many
--- The settings of tools by operators, in addition to the overrides of risk and
--- effect.
+-- name: ToolRuled :many
+-- The tools that have settings by operators beside the overrides of risk and effect.
 SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
 FROM tools t
 WHERE t.tenant_id = @tenant_id
+    AND (t.recipients IS NOT NULL OR t.scopes <> '{}' OR t.retry_max_attempts IS NOT NULL OR t.retry_base_seconds IS NOT NULL OR t.retry_cap_seconds IS NOT NULL
+        OR t.retry_jitter IS NOT NULL OR t.timeout_seconds IS NOT NULL)
 ORDER BY t.source_id, t.name;
+
+-- name: ToolNames :many
+-- The tools of a tenant, also those that their sources no longer list.
+SELECT t.source_id, t.name
+FROM tools t
+WHERE t.tenant_id = @tenant_id;
 
 -- name: ToolRulePut :exec
 UPDATE tools

@@ -281,6 +281,38 @@ func (q *Queries) ToolMissing(ctx context.Context, db DBTX, arg *ToolMissingPara
 	return err
 }
 
+const toolNames = `-- name: ToolNames :many
+SELECT t.source_id, t.name
+FROM tools t
+WHERE t.tenant_id = $1
+`
+
+type ToolNamesRow struct {
+	SourceID string
+	Name     string
+}
+
+// The tools of a tenant, also those that their sources no longer list.
+func (q *Queries) ToolNames(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolNamesRow, error) {
+	rows, err := db.Query(ctx, toolNames, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolNamesRow{}
+	for rows.Next() {
+		var i ToolNamesRow
+		if err := rows.Scan(&i.SourceID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const toolPrune = `-- name: ToolPrune :exec
 DELETE FROM tools t
 WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interval(days => $3::integer)
@@ -368,57 +400,6 @@ func (q *Queries) ToolReconcilePut(ctx context.Context, db DBTX, arg *ToolReconc
 	return result.RowsAffected(), nil
 }
 
-const toolRuleList = `-- name: ToolRuleList :many
-SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
-FROM tools t
-WHERE t.tenant_id = $1
-ORDER BY t.source_id, t.name
-`
-
-type ToolRuleListRow struct {
-	SourceID         string
-	Name             string
-	Recipients       []string
-	Scopes           []string
-	MaxAttempts      *int32
-	RetryBaseSeconds *float64
-	RetryCapSeconds  *float64
-	RetryJitter      *float64
-	TimeoutSeconds   *float64
-}
-
-// The settings of tools by operators, in addition to the overrides of risk and
-// effect.
-func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolRuleListRow, error) {
-	rows, err := db.Query(ctx, toolRuleList, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ToolRuleListRow{}
-	for rows.Next() {
-		var i ToolRuleListRow
-		if err := rows.Scan(
-			&i.SourceID,
-			&i.Name,
-			&i.Recipients,
-			&i.Scopes,
-			&i.MaxAttempts,
-			&i.RetryBaseSeconds,
-			&i.RetryCapSeconds,
-			&i.RetryJitter,
-			&i.TimeoutSeconds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const toolRulePut = `-- name: ToolRulePut :exec
 UPDATE tools
 SET recipients = $1::text[], scopes = $2::text[], retry_max_attempts = $3,
@@ -454,6 +435,58 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 		arg.Name,
 	)
 	return err
+}
+
+const toolRuled = `-- name: ToolRuled :many
+SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
+FROM tools t
+WHERE t.tenant_id = $1
+    AND (t.recipients IS NOT NULL OR t.scopes <> '{}' OR t.retry_max_attempts IS NOT NULL OR t.retry_base_seconds IS NOT NULL OR t.retry_cap_seconds IS NOT NULL
+        OR t.retry_jitter IS NOT NULL OR t.timeout_seconds IS NOT NULL)
+ORDER BY t.source_id, t.name
+`
+
+type ToolRuledRow struct {
+	SourceID         string
+	Name             string
+	Recipients       []string
+	Scopes           []string
+	MaxAttempts      *int32
+	RetryBaseSeconds *float64
+	RetryCapSeconds  *float64
+	RetryJitter      *float64
+	TimeoutSeconds   *float64
+}
+
+// The tools that have settings by operators beside the overrides of risk and effect.
+func (q *Queries) ToolRuled(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolRuledRow, error) {
+	rows, err := db.Query(ctx, toolRuled, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ToolRuledRow{}
+	for rows.Next() {
+		var i ToolRuledRow
+		if err := rows.Scan(
+			&i.SourceID,
+			&i.Name,
+			&i.Recipients,
+			&i.Scopes,
+			&i.MaxAttempts,
+			&i.RetryBaseSeconds,
+			&i.RetryCapSeconds,
+			&i.RetryJitter,
+			&i.TimeoutSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec

@@ -195,14 +195,8 @@ func tenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (t Tenan
 // ToolRules returns the rules of operators about a tenant's tools, ordered by
 // tool. Empty rules are omitted.
 func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
-	every, err := everyTool(ctx, tx, tenant)
-	return slices.DeleteFunc(every, ToolRule.empty), err
-}
-
-// everyTool returns a rule for every tool.
-func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
-	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, tenant)
-	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuleListRow) ToolRule {
+	rows, err := dbsqlc.New().ToolRuled(ctx, tx, tenant)
+	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuledRow) ToolRule {
 		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: wire.Retry{
 			MaxAttempts: int(postgres.OrZero(r.MaxAttempts)), Jitter: r.RetryJitter,
 			Base: durationOf(postgres.OrZero(r.RetryBaseSeconds)), Cap: durationOf(postgres.OrZero(r.RetryCapSeconds)),

@@ -204,13 +204,13 @@ func (d *editor) toolSection(ctx context.Context) document.Section[ToolRule] {
 // checkTool checks that the tool of a rule exists.
 func (d *editor) checkTool(ctx context.Context, r ToolRule) error {
 	if d.known == nil {
-		all, err := everyTool(ctx, d.tx, d.tenant)
+		all, err := dbsqlc.New().ToolNames(ctx, d.tx, d.tenant)
 		if err != nil {
 			return err
 		}
 		d.known = make(map[string]bool, len(all))
 		for _, t := range all {
-			d.known[t.key()] = true
+			d.known[ToolRule{Source: t.SourceID, Name: t.Name}.key()] = true
 		}
 	}
 	if d.known[r.key()] {

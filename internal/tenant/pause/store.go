@@ -163,9 +163,9 @@ func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Ta
 		known = slices.ContainsFunc(rows, func(r dbsqlc.SourceListRow) bool { return r.SourceID == of.Subject })
 		what = "a source; list the sources to see them"
 	case Tool:
-		var rows []dbsqlc.ToolRuleListRow
-		rows, err = q.ToolRuleList(ctx, tx, tenant)
-		known = slices.ContainsFunc(rows, func(r dbsqlc.ToolRuleListRow) bool { return r.SourceID+":"+r.Name == of.Subject })
+		var rows []dbsqlc.ToolNamesRow
+		rows, err = q.ToolNames(ctx, tx, tenant)
+		known = slices.ContainsFunc(rows, func(r dbsqlc.ToolNamesRow) bool { return r.SourceID+":"+r.Name == of.Subject })
 		what = "a tool as source:tool; list the tools to see them"
 	case Bucket:
 		var rows []dbsqlc.BucketSettingsListRow

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -174,6 +175,33 @@ func SortedPage[T any](c *Call, list string, all []T, key func(T) string) (p wir
 	p.Items = append([]T{}, all[:min(limit, len(all))]...)
 	if len(all) > limit {
 		p.NextCursor = new(WriteTextCursor(list, key(all[limit-1])))
+	}
+	return p, nil
+}
+
+// PlacedPage returns a page of a list that is in memory, in its order. A cursor is a place
+// in it.
+func PlacedPage[T any](c *Call, list string, all []T) (p wire.Page[T], err error) {
+	limit, err := c.Limit()
+	if err != nil {
+		return p, err
+	}
+	from := 0
+	if cursor := c.Query.Get("cursor"); cursor != "" {
+		text, err := ParseTextCursor(list, cursor, "/query/cursor")
+		if err != nil {
+			return p, err
+		}
+		last, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return p, errCursor("/query/cursor")
+		}
+		from = min(int(last)+1, len(all))
+	}
+	to := min(from+limit, len(all))
+	p.Items = append([]T{}, all[from:to]...)
+	if to < len(all) {
+		p.NextCursor = new(WriteTextCursor(list, strconv.Itoa(to-1)))
 	}
 	return p, nil
 }

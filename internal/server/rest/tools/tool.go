@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -125,18 +124,14 @@ func List(c *request.Call) error {
 	if c.Query.Has("q") {
 		found = l.snap.Search(found, c.Query.Get("q"))
 	}
-	// The cursor is a place in the order of the search, or of the names.
-	ranked := make([]rankedTool, len(found))
-	for i, t := range found {
-		ranked[i] = rankedTool{fmt.Sprintf("%06d", i), t}
-	}
-	page, err := request.SortedPage(c, "tools", ranked, func(r rankedTool) string { return r.rank })
+	// The order is that of the search, or of the names.
+	page, err := request.PlacedPage(c, "tools", found)
 	if err != nil {
 		return err
 	}
 	answer := wire.ToolList{NextCursor: page.NextCursor, Items: make([]wire.Tool, len(page.Items))}
-	for i, r := range page.Items {
-		if answer.Items[i], err = l.show(r.tool); err != nil {
+	for i, t := range page.Items {
+		if answer.Items[i], err = l.show(t); err != nil {
 			return err
 		}
 	}
@@ -148,12 +143,6 @@ func List(c *request.Call) error {
 // differs from it.
 func differs(condition string, fact bool) bool {
 	return condition != "" && (condition == "true") != fact
-}
-
-// rankedTool is a tool with its place in a list.
-type rankedTool struct {
-	rank string
-	tool *catalog.Tool
 }
 
 // Get handles GET /api/v1/tools/{tool}. It shows a tool by any of its names. A
