@@ -129,7 +129,7 @@ func fillDue(ctx context.Context, h *environment, n int) error {
 	}
 	const step = 250_000
 	for from := 0; from < n; from += step {
-		if err := copyDue(ctx, h.pool, uuid.UUID(h.tenant), backlogBucket, min(step, n-from)); err != nil {
+		if err := copyDue(ctx, h.pool, uuid.UUID(h.tenant), backlogBucket, min(step, n-from), "0"); err != nil {
 			return err
 		}
 	}
@@ -137,8 +137,9 @@ func fillDue(ctx context.Context, h *environment, n int) error {
 	return err
 }
 
-// copyDue inserts n due actions of a tenant, copies of the first action.
-func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket string, n int) error {
+// copyDue inserts n actions of a tenant that are due after an interval, copies of the first
+// action.
+func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket string, n int, after string) error {
 	_, err := pool.Exec(ctx, `
 		WITH template AS (SELECT * FROM actions LIMIT 1), due AS (
 			INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect,
@@ -149,7 +150,7 @@ func copyDue(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, bucket s
 			WHERE t.tenant_id = $1 AND b.tenant_id = t.tenant_id AND b.name = $2
 			RETURNING tenant_id, action_id, bucket_id, max_attempts)
 		INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
-		SELECT tenant_id, action_id, bucket_id, now(), max_attempts FROM due`, tenant, bucket, n)
+		SELECT tenant_id, action_id, bucket_id, now() + $4::interval, max_attempts FROM due`, tenant, bucket, n, after)
 	return err
 }
 
@@ -198,24 +199,12 @@ func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
 		return err
 	}
 	for i, times := range backlogs() {
-		id, like := uuid.Must(uuid.NewV7()), uuid.UUID(h.tenant)
-		if _, err := h.pool.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", id, fmt.Sprintf("crowd-%d", i)); err != nil {
+		id, err := crowdTenant(ctx, h, i, 3)
+		if err != nil {
 			return err
 		}
-		for _, statement := range []string{
-			`INSERT INTO sources (tenant_id, source_id, kind, config, enabled, listed_at)
-				SELECT $1, s.source_id, s.kind, s.config, s.enabled, s.listed_at FROM sources s WHERE s.tenant_id = $2`,
-			`INSERT INTO tools (tenant_id, source_id, name, input_schema, hints, effect, digest, accepted_digest)
-				SELECT $1, t.source_id, t.name, t.input_schema, t.hints, t.effect, t.digest, t.accepted_digest FROM tools t WHERE t.tenant_id = $2`,
-			"INSERT INTO policy_modes (tenant_id, key, mode) SELECT $1, m.key, m.mode FROM policy_modes m WHERE m.tenant_id = $2",
-			"INSERT INTO buckets (tenant_id, name) SELECT $1, b.name FROM buckets b WHERE b.tenant_id = $2 AND b.name IN ('bucket.0', 'bucket.1', 'bucket.2')",
-		} {
-			if _, err := h.pool.Exec(ctx, statement, id, like); err != nil {
-				return err
-			}
-		}
 		for n := range 3 {
-			if err := copyDue(ctx, h.pool, id, bucketName(n), (times*smallest+2-n)/3); err != nil {
+			if err := copyDue(ctx, h.pool, id, bucketName(n), (times*smallest+2-n)/3, "0"); err != nil {
 				return err
 			}
 		}

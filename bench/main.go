@@ -42,8 +42,10 @@ const usage = `bench measures Countersign against the River library in the same 
   sql         envelopes proposed in SQL, until they are actions, against batches of
               500 over HTTP; and commit to the tool's being called, idle worker
               (not among the default runs)
-  past        burn-down with -past ended envelopes behind it against none
-              (not among the default runs: it takes minutes and some GB)
+  past        burn-down and pages of the API with -past ended envelopes, a million of
+              100 tenants that wait in 1,000 buckets, 10,000 tools and 10,000 items of
+              the inbox, against an almost empty database (not among the default
+              runs: it takes minutes and some GB)
   bloat       what -n envelopes leave behind that are burned down in ten bursts
               (not among the default runs; take -n 1000000)
   exhausted   burn-down beside one bucket with -crowd due envelopes that may not
