@@ -67,7 +67,7 @@ func TestAnActionKeepsItsBudget(t *testing.T) {
 		do     func() error
 		budget spending
 	}{
-		{"submit", submit(warm*batch, batches*batch), spending{wal: 1215, statements: 9, trips: 5.5}},
+		{"submit", submit(warm*batch, batches*batch), spending{wal: 1215, statements: 9, trips: 4}},
 		{"work", work, spending{wal: 580, statements: 18, trips: 11}},
 	} {
 		before, err := counted.spent(t.Context(), direct)

@@ -22,6 +22,15 @@ type pipelinedTx struct {
 	// final reports whether the next statement is the last, last whether it has come,
 	// and sent whether the commit went with it.
 	final, last, sent bool
+	// along reports whether the next statement is held until the one after it.
+	along bool
+	held  *heldStatement
+}
+
+// heldStatement is a statement without rows that is sent along with the next one.
+type heldStatement struct {
+	sql  string
+	args []any
 }
 
 var errFinal = errors.New("a statement came after the last one of its transaction")
@@ -72,6 +81,16 @@ func Final(tx pgx.Tx) pgx.Tx {
 	return tx
 }
 
+// Along returns tx with its next statement sent along with the one after it in the same
+// round trip, if possible. It must return no rows, and its arguments must not change
+// until then. Its error is that of the one after it, or of the commit.
+func Along(tx pgx.Tx) pgx.Tx {
+	if p, ok := tx.(*pipelinedTx); ok {
+		p.along = true
+	}
+	return tx
+}
+
 // CommitSent reports whether the commit of tx was sent and may have happened, though
 // a statement returned an error.
 func CommitSent(tx pgx.Tx) bool {
@@ -87,8 +106,24 @@ func pipelines(conn *pgx.Conn) bool {
 	return tracer == nil || ok
 }
 
-// begin begins the transaction by itself.
+// hold holds a statement that Along announced, and reports whether it did. If the
+// connection has not prepared it, pgx does that first: the transaction has its role.
+func (p *pipelinedTx) hold(sql string, args []any) bool {
+	along := p.along && p.begun != nil && p.held == nil && !p.final && !p.last && plain(args)
+	if p.along = false; along {
+		p.held = &heldStatement{sql, args}
+	}
+	return along
+}
+
+// begin begins the transaction by itself, and sends a statement that is held.
 func (p *pipelinedTx) begin(ctx context.Context) (pgx.Tx, error) {
+	if held := p.held; held != nil {
+		p.held = nil
+		if _, err := p.begun.Exec(ctx, held.sql, held.args...); err != nil {
+			return nil, err
+		}
+	}
 	if p.begun == nil {
 		tx, err := p.conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: p.scope.begin()})
 		if err != nil {
@@ -106,7 +141,7 @@ func (p *pipelinedTx) next(ctx context.Context, sql string, args []any, rows boo
 		return nil, errFinal
 	}
 	p.last = p.final
-	if p.begun != nil && !p.final {
+	if p.begun != nil && !p.final && p.held == nil {
 		return p.begun, nil
 	}
 	if _, ok := p.prepared[sql]; ok && plain(args) {
@@ -131,7 +166,7 @@ func plain(args []any) bool {
 	return true
 }
 
-// send sends a statement with the begin, the commit or both, and returns its results.
+// send sends a statement with the begin, the commit or one that is held, and returns its results.
 // If nothing was executed, since the connection lost the statement, the transaction
 // begins by itself and there are no results.
 func (p *pipelinedTx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
@@ -142,12 +177,21 @@ func (p *pipelinedTx) send(ctx context.Context, sql string, args []any) (pgx.Bat
 		set, tenant := p.set(p.scope)
 		batch.Queue(set, tenant...)
 	}
+	held := p.held
+	if p.held = nil; held != nil {
+		batch.Queue(held.sql, held.args...)
+	}
 	batch.Queue(sql, args...)
 	if p.final {
 		batch.Queue("commit")
 	}
 	p.sent = p.final
 	results := p.conn.SendBatch(ctx, batch)
+	if held != nil {
+		if _, err := results.Exec(); err != nil {
+			return nil, p.end(results, held.sql, err)
+		}
+	}
 	if !begins {
 		return results, nil
 	}
@@ -168,6 +212,9 @@ func (p *pipelinedTx) send(ctx context.Context, sql string, args []any) (pgx.Bat
 
 // Exec executes a statement.
 func (p *pipelinedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if p.hold(sql, args) {
+		return pgconn.CommandTag{}, nil
+	}
 	tx, err := p.next(ctx, sql, args, false)
 	if err != nil {
 		return pgconn.CommandTag{}, err
@@ -227,7 +274,7 @@ func (p *pipelinedTx) Query(ctx context.Context, sql string, args ...any) (pgx.R
 
 // QueryRow executes a statement and returns its first row.
 func (p *pipelinedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if p.begun != nil && !p.final {
+	if p.begun != nil && !p.final && p.held == nil {
 		return p.begun.QueryRow(ctx, sql, args...)
 	}
 	rows, err := p.Query(ctx, sql, args...)
@@ -238,6 +285,12 @@ func (p *pipelinedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx
 func (p *pipelinedTx) Commit(ctx context.Context) error {
 	if p.begun == nil || p.sent {
 		return nil
+	}
+	if p.held != nil {
+		if _, err := p.begin(ctx); err != nil {
+			_ = p.begun.Rollback(ctx) // the cause is returned already
+			return err
+		}
 	}
 	return p.begun.Commit(ctx)
 }

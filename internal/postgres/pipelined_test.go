@@ -208,6 +208,66 @@ func TestAQueryWithoutArgumentsBeginsItsTransaction(t *testing.T) {
 	}
 }
 
+// TestAStatementIsSentAlongWithTheNext sends one along with each kind of next statement
+// and with the commit, has it succeed and fail, and uses the connection again.
+func TestAStatementIsSentAlongWithTheNext(t *testing.T) {
+	t.Parallel()
+	pool, counted := onePool(t)
+	if _, err := pool.Exec(t.Context(), "CREATE TEMPORARY TABLE quotients (n int)"); err != nil {
+		t.Fatal(err)
+	}
+	const insert = "INSERT INTO pg_temp.quotients VALUES (6 / $1::int)"
+	rows := func(ctx context.Context, tx pgx.Tx) (n int, err error) {
+		return n, tx.QueryRow(ctx, "SELECT count(1) FROM pg_temp.quotients WHERE n > $1", 0).Scan(&n)
+	}
+	for name, next := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"nothing": func(context.Context, pgx.Tx) error { return nil },
+		"a row":   func(ctx context.Context, tx pgx.Tx) error { _, err := rows(ctx, tx); return err },
+		"another": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.Along(tx).Exec(ctx, insert, 3)
+			return err
+		},
+		"the last": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.Final(tx).Exec(ctx, insert, 2)
+			return err
+		},
+		"one that is not prepared": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "SELECT 9"); return err },
+		"a savepoint": func(ctx context.Context, tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, tx, func(pgx.Tx) error { return nil })
+		},
+	} {
+		for try, by := range []int{1, 1, 1, 0, 1} {
+			var before, after int
+			err := postgres.InTx(t.Context(), pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+				if before, err = rows(t.Context(), tx); err != nil {
+					return err
+				}
+				*counted = trips{}
+				if _, err = postgres.Along(tx).Exec(t.Context(), insert+" -- held", by); err != nil {
+					return err
+				}
+				return next(t.Context(), tx)
+			})
+			sent := *counted
+			if pg, ok := errors.AsType[*pgconn.PgError](err); by == 0 != ok || ok && pg.Code != "22012" {
+				t.Fatalf("%s, by %d: %v", name, by, err)
+			}
+			if err := postgres.InTx(t.Context(), pool, postgres.Admin(), func(tx pgx.Tx) (err error) {
+				after, err = rows(t.Context(), tx)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if stored := after > before; stored != (by == 1) {
+				t.Errorf("%s, by %d: %d rows after %d", name, by, after, before)
+			}
+			if name == "the last" && try == 2 && sent != (trips{batches: 1}) {
+				t.Errorf("%s: sent %+v, want one batch", name, sent)
+			}
+		}
+	}
+}
+
 // TestATransactionWithoutAStatementSendsNothing counts it.
 func TestATransactionWithoutAStatementSendsNothing(t *testing.T) {
 	t.Parallel()

@@ -270,14 +270,17 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
-	if err := insert(ctx, tx, tenant, snap.Version, state.Now, rows); err != nil {
-		return acceptance{}, err
-	}
-	events := a.written(rows, snap.Version, state.Now)
+	write := audit.Write
 	if ready.last {
-		return a, audit.WriteLast(ctx, tx, events...)
+		write = audit.WriteLast
 	}
-	return a, audit.Write(ctx, tx, events...)
+	if err = insert(ctx, tx, tenant, snap.Version, state.Now, rows); err == nil {
+		err = write(ctx, tx, a.written(rows, snap.Version, state.Now)...)
+	}
+	if postgres.Duplicate(err) {
+		err = errTaken
+	}
+	return a, err
 }
 
 // written sets the answers of the rows that were written, and returns the events

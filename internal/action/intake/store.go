@@ -15,8 +15,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// insert stores rows and schedules those that may run. If one of their names
-// is taken, the error is errTaken, and the transaction is aborted.
+// insert stores rows and schedules those that may run, along with the next statement. If
+// one of their names is taken, the error of either is a duplicate, and the transaction is
+// aborted.
 func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []*row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
@@ -50,11 +51,7 @@ func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version in
 		}
 	}
 	sendOnce(p)
-	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
-	if postgres.Duplicate(err) {
-		return errTaken
-	}
-	if err != nil || p.ApprovalExpires == nil {
+	if err := dbsqlc.New().ActionInsertMany(ctx, postgres.Along(tx), p); err != nil || p.ApprovalExpires == nil {
 		return err
 	}
 	return insertApprovals(ctx, tx, tenant, rows)
