@@ -167,13 +167,15 @@ func (k *killer) killWriting(table string) {
 	})
 }
 
-// killInserting kills an environment that is about to insert a row of a try.
-func (k *killer) killInserting(table string) {
+// killInserting kills an environment that is about to insert a row of a try, and has
+// proposed a number of tries.
+func (k *killer) killInserting(table string, proposed int) {
 	k.t.Helper()
 	k.exec(k.watch, "CREATE TRIGGER hold BEFORE INSERT ON "+table+" FOR EACH ROW WHEN (starts_with(NEW.external_id, 'triage:tag:')) EXECUTE FUNCTION public.hold()")
 	k.exec(k.lock, "BEGIN; SELECT pg_advisory_lock(1)")
 	k.kill(func(ended <-chan struct{}) {
 		k.until(ended, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND objid = 1)")
+		k.until(ended, "SELECT count(1) = $1 FROM triage_proposals WHERE action = 'tag'", proposed)
 	})
 	k.exec(k.watch, "DROP TRIGGER hold ON "+table)
 }
@@ -251,9 +253,9 @@ func TestTagsEndInCalendarAndAddressBook(t *testing.T) {
 	k.killWriting("triage_tags")
 	k.wants("with the keywords read", "untagged proposed 0 actions 0 ended 0 logged 0")
 	k.exec(k.watch, "CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END'")
-	k.killInserting("triage_proposals")
+	k.killInserting("triage_proposals", 0)
 	k.wants("with the tags stored", "due/1/0 due/1/0 proposed 0 actions 0 ended 0 logged 0")
-	k.killInserting("actions")
+	k.killInserting("actions", 2)
 	k.wants("with the tries proposed", "open/1/0 open/1/0 proposed 2 actions 0 ended 0 logged 0")
 	k.kill(func(ended <-chan struct{}) {
 		for range 2 {
