@@ -215,7 +215,8 @@ ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
 -- time of its first unleased awaited row, if it is due. The recursive scan reads
 -- one index entry per bucket with work, regardless of the backlog. It skips
 -- leased rows at the head; there are at most as many as all workers hold. A
--- closed bucket, or one without permits, is due when it opens.
+-- closed bucket, or one without permits, is due when it opens. The chosen buckets
+-- are read in addition. LIMIT keeps the planner from reading all buckets for a page.
 WITH RECURSIVE bucket_ids AS (
     (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -237,8 +238,13 @@ SELECT
         ORDER BY o.next_attempt_at
         LIMIT 1
     ), '0001-01-01 00:00:00+00')::timestamptz AS awaited_at
-FROM bucket_ids r
-JOIN buckets b ON b.bucket_id = r.bucket_id
+FROM (SELECT i.bucket_id FROM bucket_ids i UNION ALL SELECT unnest(@chosen::bigint[])) r
+CROSS JOIN LATERAL (
+    SELECT k.tenant_id, k.name, k.limited, k.opens_at
+    FROM buckets k
+    WHERE k.bucket_id = r.bucket_id
+    LIMIT 1
+) b
 CROSS JOIN LATERAL (
     SELECT o.next_attempt_at
     FROM outbox o

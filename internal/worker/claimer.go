@@ -25,9 +25,20 @@ type claimer struct {
 	signalled time.Time
 	// spareLook is the pause between two looks for work for spare slots.
 	spareLook time.Duration
+	// busy are the buckets that were due at the last walk through those with work, by their
+	// ids, and walkAt is the time of the next walk; both are for more buckets than a page.
+	busy   []int64
+	walkAt time.Time
 	// failures counts consecutive database errors.
 	failures int
 }
+
+// A walk through more buckets than a page takes at most a tenth of the time, and is at
+// most walkAgain after the last one while others are due.
+const (
+	walkShare = 9
+	walkAgain = 100 * time.Millisecond
+)
 
 // run claims until ctx ends.
 func (c *claimer) run(ctx context.Context) {
@@ -215,8 +226,35 @@ func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
 // findDue fills the schedule. It reads the buckets one page at a time until it finds
 // due work or has read all of them. It begins after the bucket that was claimed from
 // last, so that every bucket has its turn. If all buckets with work fit in a page, it
-// reads them in one query.
+// reads them in one query. If they do not, it reads only the busy ones between two walks.
 func (c *claimer) findDue(ctx context.Context, tx pgx.Tx) error {
+	began := time.Now()
+	if len(c.busy) > 0 && began.Before(c.walkAt) {
+		found, err := outbox.DueOf(ctx, tx, c.busy)
+		if err != nil {
+			return err
+		}
+		next, _ := slices.BinarySearchFunc(found, c.due.lastBucket, compareBuckets)
+		if c.due.update(append(found[next:], found[:next]...), c.cfg.Poll); len(c.due.queues) > 0 {
+			return nil
+		}
+	}
+	if err := c.walk(ctx, tx); err != nil {
+		return err
+	}
+	c.busy = c.busy[:0]
+	if !c.due.few {
+		for _, q := range c.due.queues {
+			c.busy = append(c.busy, q.bucket)
+		}
+		slices.Sort(c.busy)
+		c.walkAt = time.Now().Add(min(walkShare*time.Since(began), walkAgain))
+	}
+	return nil
+}
+
+// walk reads the buckets with work for findDue.
+func (c *claimer) walk(ctx context.Context, tx pgx.Tx) error {
 	const page = 256
 	var all []outbox.DueBucket
 	after, wrapped := c.due.lastBucket, false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -520,6 +521,34 @@ func TestRepeatedPollsGiveEveryBucketItsTurn(t *testing.T) {
 	seen := one[int](y, "SELECT count(DISTINCT bucket_id)::int FROM turns WHERE nth <= $1", buckets*each/2)
 	if seen != buckets || fewest < each/4 {
 		t.Errorf("when half was done %d of %d buckets had had a turn, and one only %d of %d", seen, buckets, fewest, each)
+	}
+}
+
+// TestANewlyDueBucketHasItsTurnAmongManyThatWait has more buckets with work than a look
+// reads at once, of which one has a backlog and another becomes due.
+func TestANewlyDueBucketHasItsTurnAmongManyThatWait(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	const buckets, backlog = 300, 300
+	for i, id := range append(y.submit(toolRead, buckets-1), y.submit(toolKeyed, 1)...) {
+		y.exec(`WITH made AS (INSERT INTO buckets (tenant_id, name) VALUES ($1, $2) RETURNING bucket_id)
+			UPDATE outbox SET next_attempt_at = now() + interval '1 day', bucket_id = made.bucket_id FROM made WHERE action_id = $3`, y.tenant.String(), fmt.Sprint("later", i), id.String())
+	}
+	y.submit(toolOnce, backlog)
+	g := newBarrier()
+	y.src.On(toolOnce, g.hold)
+	cfg := config("w1")
+	cfg.Concurrency, cfg.BacklogPoll = 1, time.Nanosecond // a look before every claim
+
+	y.run(y.pipeline(y.db, y.src, cfg))
+	g.wait(t)
+	y.exec("UPDATE outbox SET next_attempt_at = now() FROM actions a WHERE a.action_id = outbox.action_id AND a.tool_name = $1", toolKeyed)
+	close(g.open)
+	y.until("SELECT count(1) = $1 FROM outbox", buckets-1)
+
+	calls := y.src.Calls()
+	if n := slices.IndexFunc(calls, func(c source.Call) bool { return c.Tool == toolKeyed }); n < 0 || n >= backlog {
+		t.Errorf("the action of the bucket that became due was call %d, want it before the backlog of %d ends", n, backlog)
 	}
 }
 

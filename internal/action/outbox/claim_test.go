@@ -287,6 +287,17 @@ func TestDueBucketsOfEveryState(t *testing.T) {
 	if diff := cmp.Diff(map[int64]time.Duration{closed: 20 * time.Second, open: -5 * time.Second}, rest); diff != "" {
 		t.Errorf("second page (-want +got):\n%s", diff)
 	}
+	fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
+		var chosen []int64
+		rows, err := outbox.DueOf(t.Context(), tx, []int64{due, leased, open})
+		for _, r := range rows {
+			chosen = append(chosen, r.Bucket)
+		}
+		if diff := cmp.Diff([]int64{due, open}, chosen); diff != "" {
+			t.Errorf("some buckets (-want +got):\n%s", diff)
+		}
+		return err
+	})
 }
 
 func sorted(items []outbox.Item) []string {

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -34,7 +35,16 @@ type DueBucket struct {
 // DueBuckets returns up to most buckets with work after the given one, in order of
 // their ids, whether their work is due or not.
 func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBucket, error) {
-	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
+	return dueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
+}
+
+// DueOf is DueBuckets of some buckets, in their order.
+func DueOf(ctx context.Context, tx pgx.Tx, buckets []int64) ([]DueBucket, error) {
+	return dueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: math.MaxInt64, Chosen: buckets, Most: int64(len(buckets))})
+}
+
+func dueBuckets(ctx context.Context, tx pgx.Tx, of *dbsqlc.OutboxDueBucketsParams) ([]DueBucket, error) {
+	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, of)
 	return postgres.Map(rows, err, func(r dbsqlc.OutboxDueBucketsRow) DueBucket {
 		return DueBucket{
 			Bucket: r.BucketID, Tenant: r.TenantID, Limited: r.Limited,

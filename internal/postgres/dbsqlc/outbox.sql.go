@@ -426,7 +426,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 
 const outboxDueBuckets = `-- name: OutboxDueBuckets :many
 WITH RECURSIVE bucket_ids AS (
-    (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > $2::bigint ORDER BY o.bucket_id LIMIT 1)
+    (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > $3::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
     SELECT (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1)
     FROM bucket_ids r
@@ -446,8 +446,13 @@ SELECT
         ORDER BY o.next_attempt_at
         LIMIT 1
     ), '0001-01-01 00:00:00+00')::timestamptz AS awaited_at
-FROM bucket_ids r
-JOIN buckets b ON b.bucket_id = r.bucket_id
+FROM (SELECT i.bucket_id FROM bucket_ids i UNION ALL SELECT unnest($1::bigint[])) r
+CROSS JOIN LATERAL (
+    SELECT k.tenant_id, k.name, k.limited, k.opens_at
+    FROM buckets k
+    WHERE k.bucket_id = r.bucket_id
+    LIMIT 1
+) b
 CROSS JOIN LATERAL (
     SELECT o.next_attempt_at
     FROM outbox o
@@ -455,12 +460,13 @@ CROSS JOIN LATERAL (
     ORDER BY o.next_attempt_at
     LIMIT 1
 ) f
-LIMIT $1::bigint
+LIMIT $2::bigint
 `
 
 type OutboxDueBucketsParams struct {
-	Most  int64
-	After int64
+	Chosen []int64
+	Most   int64
+	After  int64
 }
 
 type OutboxDueBucketsRow struct {
@@ -477,9 +483,10 @@ type OutboxDueBucketsRow struct {
 // time of its first unleased awaited row, if it is due. The recursive scan reads
 // one index entry per bucket with work, regardless of the backlog. It skips
 // leased rows at the head; there are at most as many as all workers hold. A
-// closed bucket, or one without permits, is due when it opens.
+// closed bucket, or one without permits, is due when it opens. The chosen buckets
+// are read in addition. LIMIT keeps the planner from reading all buckets for a page.
 func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
-	rows, err := db.Query(ctx, outboxDueBuckets, arg.Most, arg.After)
+	rows, err := db.Query(ctx, outboxDueBuckets, arg.Chosen, arg.Most, arg.After)
 	if err != nil {
 		return nil, err
 	}
