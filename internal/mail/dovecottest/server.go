@@ -269,10 +269,22 @@ func (s *Server) Kill() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for tick := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-tick.C {
-		if !answers(ctx, "tcp", s.Address) && !answers(ctx, "unix", filepath.Join(s.Dir, "run", "login", "login")) {
+		if !answers(ctx, "tcp", s.Address) && !s.listens(ctx) {
 			return
 		}
 	}
+}
+
+// listens reports whether a process of the server has one of its sockets: each ends for
+// itself, and Dovecot does not start while one answers.
+func (s *Server) listens(ctx context.Context) (found bool) {
+	_ = filepath.WalkDir(filepath.Join(s.Dir, "run"), func(path string, entry os.DirEntry, err error) error {
+		if found = err == nil && entry.Type() == os.ModeSocket && answers(ctx, "unix", path); found {
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return found
 }
 
 func answers(ctx context.Context, network, address string) bool {
