@@ -389,7 +389,7 @@ func TestHTTPTimeout(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, host)
 	cfg := allow(s)
-	cfg.CallTimeout = 50 * time.Millisecond
+	cfg.CallTimeout = 2 * time.Second // enough for the request to be sent
 	in := post(s.URL + "/v1/" + resttest.MarkerHang)
 
 	got := openWeb(t, cfg).Execute(t.Context(), source.Call{Key: "k", Tool: in.Tool, Args: in.Args, Effect: envelope.EffectOnce})

@@ -330,8 +330,12 @@ func TestUnsubscribeWithoutAnAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			timeout := time.Minute
+			if name == "silence" {
+				timeout = 5 * time.Second // enough for the request to arrive
+			}
 			out := f.source.Execute(t.Context(), source.Call{
-				Key: "key", Tool: mail.ToolUnsubscribe, Args: args, Effect: envelope.EffectOnce, Attempt: 1, Timeout: 300 * time.Millisecond,
+				Key: "key", Tool: mail.ToolUnsubscribe, Args: args, Effect: envelope.EffectOnce, Attempt: 1, Timeout: timeout,
 			})
 
 			if out.Kind != source.KindUnknown || out.SourceFailed() || len(s.received()) != 1 {
