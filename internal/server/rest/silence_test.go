@@ -150,8 +150,10 @@ func TestMissingBody(t *testing.T) {
 // A caller's connections are limited; one more is refused as busy.
 func TestACallersConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	p := newFixture(t).tenant("silence").process(t, listen.Limits{AddressConnections: 1, CallerConnections: 1}, 0)
+	tenant := newFixture(t).tenant("silence")
 	for _, path := range []string{"/api/v1/events", "/mcp"} {
+		// A process of its own: a rejected connection counts until it is closed.
+		p := tenant.process(t, listen.Limits{AddressConnections: 1, CallerConnections: 1}, 0)
 		of := p.holder(identity.Grant{Name: path, Role: identity.RoleAgent, Session: "s-" + path[1:4]})
 		follow := func() *http.Response {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
