@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Beside the ended actions of the run past: actions of other tenants that are due tomorrow,
-// in all buckets together, tools, and actions that wait for a person. An almost empty database
-// has a page of each.
+// The large database of the run past has ended actions, actions of other tenants that are due
+// tomorrow (pastWaiting in all), tools, and actions that wait for a person. The almost empty
+// database has a page of ended actions and one of waiting actions.
 const (
 	pastTenants = 100
 	pastBuckets = 10
@@ -29,8 +29,8 @@ const (
 // benchLeft selects whether the measured tenant has work.
 const benchLeft = "SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.name = '" + tenantName + "' AND EXISTS (SELECT 1 FROM outbox o WHERE o.tenant_id = t.tenant_id))"
 
-// measurePast burns actions down, and reads pages, in a database with much in it and in an
-// almost empty one.
+// measurePast burns actions down, and reads pages, in a large database and in an almost
+// empty one.
 func measurePast(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(full *environment) error {
 		began := time.Now()
@@ -100,7 +100,7 @@ func readPast(ctx context.Context, s *suite, full, empty *environment) error {
 	return nil
 }
 
-// fill writes actions of other tenants that wait, and what the measured tenant has.
+// fill writes the waiting actions of other tenants, and the measured tenant's actions and tools.
 func (h *environment) fill(ctx context.Context, ended, tenants, inbox, tools int) error {
 	if _, err := h.burnRate(ctx, templateNumber, 1, outboxLeft); err != nil { // the template of the others
 		return err

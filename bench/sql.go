@@ -170,8 +170,8 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 	s.rep.quantiles("commit in SQL → tool called", quiet)
 	_, alone := quantiles(quiet)
 	p50, p99 := quantiles(beside)
-	s.rep.aimed("beside refused proposals, p99", "ms", p99, 25, map[string]float64{"p50_ms": p50, "alone_p99_ms": alone})
-	s.rep.single("beside refused ÷ alone, p99", "×", p99/alone, nil)
+	s.rep.aimed("commit → called, next to refused proposals, p99", "ms", p99, 25, map[string]float64{"p50_ms": p50, "alone_p99_ms": alone})
+	s.rep.single("next to refused proposals ÷ alone, p99", "×", p99/alone, nil)
 	return nil
 }
 

@@ -7,22 +7,16 @@ FROM (
 ) a
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = a.proposal_id;
 
--- name: ProposalCount :one
--- Counts the next waiting proposals of a login after a position, at most @most.
-SELECT count(1), coalesce(sum(w.bytes), 0)::bigint AS bytes, coalesce(max(w.proposal_no), 0)::bigint AS last
-FROM (
-    SELECT p.proposal_no, p.bytes
-    FROM proposals p
-    WHERE p.login_id = @login_id AND p.answered_at IS NULL AND p.proposal_no > @after
-    ORDER BY p.proposal_no
-    LIMIT @most::bigint
-) w;
-
--- name: ProposalCounted :exec
--- Stores the number of waiting proposals of a login, for the limit that
--- countersign.propose checks.
+-- name: ProposalCount :exec
+-- Counts the waiting proposals of a login whose row the caller has locked, up to
+-- the limit that countersign.propose checks.
 UPDATE db_logins l
-SET waiting = least(@waiting::bigint, l.waiting_max), waiting_bytes = @bytes, counted_at = clock_timestamp()
+SET (waiting, waiting_bytes) = (
+        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
+            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+        ) w
+    ),
+    counted_at = clock_timestamp()
 WHERE l.login_id = @login_id;
 
 -- name: ProposalDelete :exec

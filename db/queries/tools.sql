@@ -58,7 +58,7 @@ WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now(
     AND t.headline IS NULL;
 
 -- name: ToolRuled :many
--- The tools that have settings by operators beside the overrides of risk and effect.
+-- The settings of tools by operators, in addition to the overrides of risk and effect.
 SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
 FROM tools t
 WHERE t.tenant_id = @tenant_id

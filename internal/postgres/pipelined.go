@@ -106,8 +106,8 @@ func pipelines(conn *pgx.Conn) bool {
 	return tracer == nil || ok
 }
 
-// hold holds a statement that Along announced, and reports whether it did. If the
-// connection has not prepared it, pgx does that first: the transaction has its role.
+// hold holds a statement that Along announced, and reports whether it did. The statement
+// need not be prepared: the transaction has its role by then, so that pgx can prepare it.
 func (p *pipelinedTx) hold(sql string, args []any) bool {
 	along := p.along && p.begun != nil && p.held == nil && !p.final && !p.last && plain(args)
 	if p.along = false; along {

@@ -25,16 +25,16 @@ type claimer struct {
 	signalled time.Time
 	// spareLook is the pause between two looks for work for spare slots.
 	spareLook time.Duration
-	// busy are the buckets that were due at the last walk through those with work, by their
-	// ids, and walkAt is the time of the next walk; both are for more buckets than a page.
+	// busy are the ids, in order, of the buckets that were due at the last walk, if there
+	// were more buckets with work than a page; walkAt is the time of the next walk.
 	busy   []int64
 	walkAt time.Time
 	// failures counts consecutive database errors.
 	failures int
 }
 
-// A walk through more buckets than a page takes at most a tenth of the time, and is at
-// most walkAgain after the last one while others are due.
+// While busy buckets are due, the next walk comes after walkShare times the duration of the
+// last one, and after walkAgain at the latest: a bucket that becomes due waits no longer.
 const (
 	walkShare = 9
 	walkAgain = 100 * time.Millisecond

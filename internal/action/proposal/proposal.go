@@ -35,9 +35,6 @@ const (
 	// proposals wait, a millisecond for each, so that other logins get their turn.
 	// The next step takes at most as many.
 	manyRefused = 100
-	// countAtOnce bounds the proposals that a step counts where fewer than countSteps
-	// times as many wait.
-	countAtOnce, countSteps = 5000, 50
 	// errorPause is the delay of a login's proposals after an error.
 	errorPause = 5 * time.Second
 )
@@ -60,19 +57,16 @@ func ruleOf(p *wire.SQLProposalProblem) string {
 }
 
 // Taker takes proposals. Any number of processes may run one at the same time; a
-// login's proposals are taken by one of them at a time, in their order. A Taker belongs
-// to one goroutine.
+// login's proposals are taken by one of them at a time, in their order.
 type Taker struct {
 	db     postgres.Begins
 	intake *intake.Intake
 	log    *slog.Logger
-	// counts are the begun counts of logins.
-	counts map[uuid.UUID]partialCount
 }
 
 // NewTaker returns a Taker that submits proposals to an intake.
 func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
-	return &Taker{db: db, intake: in, log: log, counts: make(map[uuid.UUID]partialCount)}
+	return &Taker{db: db, intake: in, log: log}
 }
 
 // Step takes the next proposals of one login: in one transaction they become
@@ -107,11 +101,9 @@ type login struct {
 	held  bool
 	pause time.Duration
 	// counted is the last count of waiting proposals, and uncounted reports whether
-	// it is due to be updated. begun is the count that the
-	// step leaves to the next.
+	// it is due to be updated.
 	counted   int
 	uncounted bool
-	begun     partialCount
 }
 
 // taken is a proposal as it was stored.
@@ -147,24 +139,15 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 				return err
 			}
 		}
-		if begun := t.counts[found.id]; begun != (partialCount{}) || found.uncounted || found.counted > 0 && len(waiting) < most {
-			found.begun, err = count(ctx, tx, found, begun, waiting)
+		if found.uncounted || found.counted > 0 && len(waiting) < most {
+			return count(ctx, tx, found.id)
 		}
-		return err
+		return nil
 	})
 	if err == nil && found != nil {
-		t.keep(found)
 		committed()
 	}
 	return found, err
-}
-
-// keep keeps the count of a login that a step began, for the next one.
-func (t *Taker) keep(l *login) {
-	delete(t.counts, l.id)
-	if l.begun != (partialCount{}) {
-		t.counts[l.id] = l.begun
-	}
 }
 
 // submit answers proposals in the transaction in which they were taken.

@@ -570,32 +570,6 @@ func TestLoginWithRefusedProposalsYieldsToOthers(t *testing.T) {
 	}
 }
 
-// TestManyWaitingAreCountedInSteps counts 12,000, of which others would have to wait for
-// a count at once.
-func TestManyWaitingAreCountedInSteps(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	for range 2 {
-		if _, err := f.app.Exec(t.Context(), `SELECT countersign.propose_many(array_agg('{"type":"no"}'::jsonb)) FROM generate_series(1, 6000)`); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	for _, want := range []int64{0, 0, 12_000 - 3*100} {
-		f.exec("UPDATE db_logins SET held_until = now() WHERE login_id = $1", f.app.id)
-		if _, _, err := f.taker.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		var waiting, bytes, each int64
-		err := f.db.QueryRow(t.Context(), "SELECT waiting, waiting_bytes, (SELECT max(p.bytes) FROM proposals p) FROM db_logins WHERE login_id = $1", f.app.id).
-			Scan(&waiting, &bytes, &each)
-		if err != nil || waiting != want || bytes != want*each {
-			t.Errorf("%d wait with %d bytes by the count, %v, want %d of %d", waiting, bytes, err, want, each)
-		}
-	}
-}
-
 func TestFullLoginIsRefusedByTheWorkersCount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

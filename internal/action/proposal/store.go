@@ -49,26 +49,8 @@ func hold(ctx context.Context, tx pgx.Tx, login uuid.UUID, long time.Duration) e
 	return dbsqlc.New().ProposalHold(ctx, tx, &dbsqlc.ProposalHoldParams{LoginID: login, Seconds: long.Seconds()})
 }
 
-// partialCount is a count of a login's waiting proposals up to a position. Each step counts
-// some, since other logins wait for it.
-type partialCount struct{ n, bytes, last int64 }
-
-// count continues a count, of which some were taken since. It stores a complete one, and
-// returns zero then.
-func count(ctx context.Context, tx pgx.Tx, l *login, from partialCount, since []taken) (partialCount, error) {
-	for i := 0; i < len(since) && from != (partialCount{}); i++ {
-		from.n, from.bytes = from.n-1, from.bytes-int64(len(since[i].body))
-	}
-	q, most := dbsqlc.New(), max(countAtOnce, int64(l.counted)/countSteps)
-	r, err := q.ProposalCount(ctx, tx, &dbsqlc.ProposalCountParams{LoginID: l.id, After: from.last, Most: most})
-	if err != nil {
-		return from, err
-	}
-	from = partialCount{from.n + r.Count, from.bytes + r.Bytes, r.Last}
-	if r.Count == most {
-		return from, nil
-	}
-	return partialCount{}, q.ProposalCounted(ctx, tx, &dbsqlc.ProposalCountedParams{LoginID: l.id, Waiting: max(0, from.n), Bytes: max(0, from.bytes)})
+func count(ctx context.Context, tx pgx.Tx, login uuid.UUID) error {
+	return dbsqlc.New().ProposalCount(ctx, tx, login)
 }
 
 func remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid.UUID) error {

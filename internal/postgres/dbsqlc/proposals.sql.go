@@ -40,53 +40,21 @@ func (q *Queries) ProposalAnswer(ctx context.Context, db DBTX, arg *ProposalAnsw
 	return err
 }
 
-const proposalCount = `-- name: ProposalCount :one
-SELECT count(1), coalesce(sum(w.bytes), 0)::bigint AS bytes, coalesce(max(w.proposal_no), 0)::bigint AS last
-FROM (
-    SELECT p.proposal_no, p.bytes
-    FROM proposals p
-    WHERE p.login_id = $1 AND p.answered_at IS NULL AND p.proposal_no > $2
-    ORDER BY p.proposal_no
-    LIMIT $3::bigint
-) w
-`
-
-type ProposalCountParams struct {
-	LoginID uuid.UUID
-	After   int64
-	Most    int64
-}
-
-type ProposalCountRow struct {
-	Count int64
-	Bytes int64
-	Last  int64
-}
-
-// Counts the next waiting proposals of a login after a position, at most @most.
-func (q *Queries) ProposalCount(ctx context.Context, db DBTX, arg *ProposalCountParams) (ProposalCountRow, error) {
-	row := db.QueryRow(ctx, proposalCount, arg.LoginID, arg.After, arg.Most)
-	var i ProposalCountRow
-	err := row.Scan(&i.Count, &i.Bytes, &i.Last)
-	return i, err
-}
-
-const proposalCounted = `-- name: ProposalCounted :exec
+const proposalCount = `-- name: ProposalCount :exec
 UPDATE db_logins l
-SET waiting = least($1::bigint, l.waiting_max), waiting_bytes = $2, counted_at = clock_timestamp()
-WHERE l.login_id = $3
+SET (waiting, waiting_bytes) = (
+        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
+            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+        ) w
+    ),
+    counted_at = clock_timestamp()
+WHERE l.login_id = $1
 `
 
-type ProposalCountedParams struct {
-	Waiting int64
-	Bytes   int64
-	LoginID uuid.UUID
-}
-
-// Stores the number of waiting proposals of a login, for the limit that
-// countersign.propose checks.
-func (q *Queries) ProposalCounted(ctx context.Context, db DBTX, arg *ProposalCountedParams) error {
-	_, err := db.Exec(ctx, proposalCounted, arg.Waiting, arg.Bytes, arg.LoginID)
+// Counts the waiting proposals of a login whose row the caller has locked, up to
+// the limit that countersign.propose checks.
+func (q *Queries) ProposalCount(ctx context.Context, db DBTX, loginID uuid.UUID) error {
+	_, err := db.Exec(ctx, proposalCount, loginID)
 	return err
 }
 

@@ -458,7 +458,7 @@ type ToolRuledRow struct {
 	TimeoutSeconds   *float64
 }
 
-// The tools that have settings by operators beside the overrides of risk and effect.
+// The settings of tools by operators, in addition to the overrides of risk and effect.
 func (q *Queries) ToolRuled(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolRuledRow, error) {
 	rows, err := db.Query(ctx, toolRuled, tenantID)
 	if err != nil {
