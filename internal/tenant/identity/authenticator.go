@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -31,17 +33,24 @@ const (
 	maxFlushed = 1000
 	// flushTimeout bounds the last Flush.
 	flushTimeout = 5 * time.Second
+	// lookUpTimeout bounds a lookup, which uses the context of no caller.
+	lookUpTimeout = 30 * time.Second
 )
 
 // Authenticator authenticates tokens, Countersign's own or those signed by an
 // OpenID Connect issuer, and caches the result for CacheFor. Invalid tokens are
-// not cached. It is safe for concurrent use.
+// not cached. Concurrent callers with one token share one lookup. It is safe for
+// concurrent use.
 type Authenticator struct {
 	db      postgres.Begins
 	issuers *issuers
 
 	mu    sync.Mutex
 	known map[shown]remembered
+	// forgotten counts the calls of Forget. A lookup that began before one is not
+	// cached, and later callers do not join it.
+	forgotten int
+	lookups   singleflight.Group
 	// used holds unwritten last uses of tokens and operators.
 	used map[uuid.UUID]time.Time
 }
@@ -91,17 +100,37 @@ func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, no
 type finder func(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error)
 
 func (a *Authenticator) authenticate(ctx context.Context, text string, now time.Time, as shown, find finder) (Principal, error) {
-	a.mu.Lock()
-	found, ok := a.known[as]
-	if ok && now.Before(found.until) {
-		a.markUsed(found.who, now)
+	who, since, ok := a.recall(as, now)
+	if ok {
+		return who, nil
 	}
-	a.mu.Unlock()
-	if ok && now.Before(found.until) {
-		return found.who, nil
+	answer := a.lookups.DoChan(fmt.Sprintf("%x %t %d", as.hash, as.session, since), func() (_ any, err error) {
+		defer func() {
+			if p := recover(); p != nil { // in this goroutine it would end the process
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		if who, _, ok := a.recall(as, now); ok {
+			return who, nil // from a lookup that has just ended
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+		defer cancel()
+		who, until, err := find(ctx, text, now)
+		if most := now.Add(CacheFor); until.IsZero() || until.After(most) {
+			until = most
+		}
+		if err == nil {
+			a.remember(as, remembered{who, until}, now, since)
+		}
+		return who, err
+	})
+	var found singleflight.Result
+	select {
+	case found = <-answer:
+	case <-ctx.Done():
+		found.Err = ctx.Err()
 	}
-	who, until, err := find(ctx, text, now)
-	switch {
+	switch err := found.Err; {
 	case errors.Is(err, ErrToken):
 		return Principal{}, ErrToken
 	case errors.Is(err, fault.Denied):
@@ -109,11 +138,19 @@ func (a *Authenticator) authenticate(ctx context.Context, text string, now time.
 	case err != nil:
 		return Principal{}, fmt.Errorf("authenticate: %w", err)
 	}
-	if most := now.Add(CacheFor); until.IsZero() || until.After(most) {
-		until = most
-	}
-	a.remember(as, remembered{who, until}, now)
+	who, _ = found.Val.(Principal)
 	return who, nil
+}
+
+// recall returns the cached holder of a credential, and how often Forget was called.
+func (a *Authenticator) recall(as shown, now time.Time) (who Principal, since int, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, ok := a.known[as]
+	if ok = ok && now.Before(found.until); ok {
+		a.markUsed(found.who, now)
+	}
+	return found.who, a.forgotten, ok
 }
 
 // lookUp is the finder for tokens.
@@ -138,6 +175,7 @@ func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) 
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.forgotten++
 	for as, r := range a.known {
 		if r.who.Token == id || r.who.Person() == uuid.UUID(id) || r.who.Operator == uuid.UUID(id) || r.who.Browser.ID == uuid.UUID(id) {
 			delete(a.known, as)
@@ -145,9 +183,14 @@ func (a *Authenticator) Forget(id TokenID) {
 	}
 }
 
-func (a *Authenticator) remember(as shown, r remembered, now time.Time) {
+// remember caches the result of a lookup that began after so many calls of Forget.
+func (a *Authenticator) remember(as shown, r remembered, now time.Time, since int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.markUsed(r.who, now)
+	if since != a.forgotten {
+		return
+	}
 	if len(a.known) >= maxCached {
 		for old, r := range a.known {
 			if !now.Before(r.until) {
@@ -159,7 +202,6 @@ func (a *Authenticator) remember(as shown, r remembered, now time.Time) {
 		clear(a.known) // the cache is full: all tokens are looked up again
 	}
 	a.known[as] = r
-	a.markUsed(r.who, now)
 }
 
 // markUsed records the use of a token by its person. It skips those beyond

@@ -217,7 +217,7 @@ func (a *Authenticator) endSession(ctx context.Context, text string, why session
 	if err != nil {
 		return err
 	}
-	a.Forget(TokenID(who.Browser.ID))
+	defer a.Forget(TokenID(who.Browser.ID))
 	return postgres.InTx(ctx, a.db, postgres.API(who.Tenant), func(tx pgx.Tx) error { return deleteOpen(ctx, tx, who, why) })
 }
 
