@@ -196,8 +196,12 @@ func TestStopWhileOpening(t *testing.T) {
 	for _, step := range []string{"postgres", "migrate", "tenant", "notes", "worker", "api", "source"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &stopAt{step: step, cancel: cancel}
+		cfg := dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0", Progress: out}
+		if step != "notes" { // which builds the program otherwise
+			cfg.Notes = sourcetest.Program(t, "examples/notes-mcp")
+		}
 
-		_, err := dev.Open(ctx, dev.Config{DatabaseURL: database, Listen: "127.0.0.1:0", Progress: out})
+		_, err := dev.Open(ctx, cfg)
 
 		cancel()
 		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(out.text.String(), "stopped\n") {

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
@@ -26,7 +27,7 @@ import (
 func TestEditsOfMailOverTheAPI(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	e, err := Open(ctx, Config{DatabaseURL: dbtest.URL(t), Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	e, err := Open(ctx, Config{DatabaseURL: dbtest.URL(t), Dir: t.TempDir(), Listen: "127.0.0.1:0", Notes: sourcetest.Program(t, "examples/notes-mcp")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
 // shared is a buffer that several goroutines write to.
@@ -31,7 +32,7 @@ func TestTextOfMailIsInTriageTablesOnly(t *testing.T) {
 	ctx := t.Context()
 	log := &shared{}
 	e, err := Open(ctx, Config{
-		DatabaseURL: dbtest.URL(t), Dir: t.TempDir(), Listen: "127.0.0.1:0",
+		DatabaseURL: dbtest.URL(t), Dir: t.TempDir(), Listen: "127.0.0.1:0", Notes: sourcetest.Program(t, "examples/notes-mcp"),
 		Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
