@@ -122,20 +122,17 @@ async function load(page, rows) {
 }
 
 // fromKey presses a key and returns how long after it was pressed the browser had painted what came of it: until
-// another row is selected, and with detail, until that row's action is shown in full.
+// another row is selected, and with detail, until another action is shown in full.
 async function fromKey(page, key, detail) {
   await page.evaluate((detail) => {
     const row = () => document.querySelector('main .list-row[aria-current]')?.getAttribute('aria-posinset')
-    const ready = (before) =>
-      row() !== before &&
-      (!detail ||
-        document.querySelector('.inbox-detail .crumbs a')?.getAttribute('href') ===
-          `/actions/${location.pathname.split('/')[2]}`)
+    const shown = () => document.querySelector('.inbox-detail .crumbs a')?.getAttribute('href')
+    const ready = (before) => row() !== before.row && (!detail || shown() !== before.shown)
     window.painted = new Promise((resolve) => {
       addEventListener(
         'keydown',
         (event) => {
-          const before = row()
+          const before = { row: row(), shown: shown() }
           const look = () => {
             if (!ready(before)) return requestAnimationFrame(look)
             // A message sent before a frame is drawn arrives when it is.

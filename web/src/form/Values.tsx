@@ -1,12 +1,11 @@
 // Values to read: a lens on a value, of which nothing is left out or written otherwise.
-import { useMemo } from 'react'
 import type { Json } from '../lib/json'
 import { shown } from '../lib/text'
 import { useReadable } from './beside'
 import { titleOf } from './editing'
 import { Line, Table } from './lists'
 import { MarksAt } from './marks'
-import { type Field, face, fieldsOf, leaves } from './plan'
+import { type Field, face, leaves } from './plan'
 import { type Folds, Long } from './text'
 
 // Loosening is the part that a grant leaves open: any argument, and members of objects, but nothing inside of lists.
@@ -16,18 +15,7 @@ export interface Loosening {
 }
 
 // Values shows the fields of a value to read.
-export function Values({
-  schema,
-  value,
-  folds,
-  loosening,
-}: {
-  schema: Json | undefined
-  value: Json
-  folds: Folds
-  loosening?: Loosening
-}) {
-  const root = useMemo(() => fieldsOf(schema, value), [schema, value])
+export function Values({ of: root, folds, loosening }: { of: Field; folds: Folds; loosening?: Loosening }) {
   const sent = root.children.some((child) => child.value !== undefined)
   return (
     <>
@@ -43,8 +31,8 @@ export function Values({
 }
 
 // valuesOf returns the names of the values that Values shows, as they are in data-value.
-export function valuesOf(schema: Json | undefined, value: Json): string[] {
-  const shown = leaves(fieldsOf(schema, value))
+export function valuesOf(root: Field): string[] {
+  const shown = leaves(root)
     .filter((field) => field.value !== undefined)
     .map((field) => field.pointer)
   return shown.length ? shown : ['']

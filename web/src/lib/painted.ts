@@ -4,22 +4,42 @@ import { useEffect, useState } from 'react'
 // A page that is not shown has no frames: behind so many milliseconds nothing is waited for.
 const atMost = 200
 
-// afterPaint calls run once the next frame was painted, and returns a function that cancels it.
+let waiting: Set<() => void> | undefined
+
+// afterPaint calls run once the next frame was painted, and returns a function that cancels it. All that waits for a
+// frame is called together, so that React draws its changes once.
 export function afterPaint(run: () => void): () => void {
-  let timer = setTimeout(run, atMost)
-  const frame = requestAnimationFrame(() => {
-    clearTimeout(timer)
-    timer = setTimeout(run)
-  })
-  return () => {
-    cancelAnimationFrame(frame)
-    clearTimeout(timer)
-  }
+  waiting ??= forFrame()
+  const all = waiting
+  const own = () => run()
+  all.add(own)
+  return () => void all.delete(own)
 }
 
-// usePainted reports whether the component was painted since it came.
-export function usePainted(): boolean {
-  const [painted, setPainted] = useState(false)
-  useEffect(() => afterPaint(() => setPainted(true)), [])
-  return painted
+function forFrame() {
+  const all = new Set<() => void>()
+  const runAll = () => {
+    if (waiting === all) waiting = undefined
+    for (const run of all)
+      try {
+        run()
+      } catch (error) {
+        reportError(error)
+      }
+    all.clear()
+  }
+  let timer = setTimeout(runAll, atMost)
+  requestAnimationFrame(() => {
+    clearTimeout(timer)
+    if (waiting === all) waiting = undefined
+    timer = setTimeout(runAll)
+  })
+  return all
+}
+
+// usePainted reports whether an item was painted since the component shows it.
+export function usePainted(item: string): boolean {
+  const [painted, setPainted] = useState<string>()
+  useEffect(() => afterPaint(() => setPainted(item)), [item])
+  return painted === item
 }

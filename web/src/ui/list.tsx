@@ -6,7 +6,7 @@ import {
   useVirtualizer,
   type Virtualizer,
 } from '@tanstack/react-virtual'
-import { type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
+import { memo, type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
 import { useCommands } from '../lib/keys'
 import { afterPaint } from '../lib/painted'
 
@@ -136,7 +136,7 @@ export function List<T>(props: ListProps<T>) {
   }
   // from is the row whose box was used last.
   const from = useRef(-1)
-  const tick = (index: number, on: boolean, range: boolean) => {
+  const tick: Tick = (index, on, range) => {
     const begin = range && from.current >= 0 ? from.current : index
     from.current = index
     const next = new Set(marked)
@@ -146,6 +146,10 @@ export function List<T>(props: ListProps<T>) {
     }
     onMark?.(next)
   }
+  const ticked = useRef(tick)
+  useLayoutEffect(() => {
+    ticked.current = tick
+  })
   const nothing = items.length === 0 ? 'The list is empty.' : undefined
   const open = () => items[at] !== undefined && onOpen?.(keyOf(items[at]), items[at])
   const extend = (by: number) => {
@@ -234,19 +238,7 @@ export function List<T>(props: ListProps<T>) {
           onOpen?.(key, item)
         }}
       >
-        {onMark && (
-          <label className="row-mark" onMouseDown={(event) => event.shiftKey && event.preventDefault()}>
-            <input
-              type="checkbox"
-              aria-label="Mark"
-              tabIndex={-1}
-              checked={marked?.has(key) ?? false}
-              onChange={(event) =>
-                tick(index, event.target.checked, (event.nativeEvent as MouseEvent).shiftKey === true)
-              }
-            />
-          </label>
-        )}
+        {onMark && <Box index={index} checked={marked?.has(key) ?? false} ticked={ticked} />}
         {row(item, { selected: isSelected })}
       </li>
     )
@@ -274,3 +266,30 @@ export function List<T>(props: ListProps<T>) {
     </div>
   )
 }
+
+type Tick = (index: number, on: boolean, range: boolean) => void
+
+// Box marks a row. It is drawn again where it changed alone.
+const Box = memo(function Box({
+  index,
+  checked,
+  ticked,
+}: {
+  index: number
+  checked: boolean
+  ticked: RefObject<Tick>
+}) {
+  return (
+    <label className="row-mark" onMouseDown={(event) => event.shiftKey && event.preventDefault()}>
+      <input
+        type="checkbox"
+        aria-label="Mark"
+        tabIndex={-1}
+        checked={checked}
+        onChange={(event) =>
+          ticked.current(index, event.target.checked, (event.nativeEvent as MouseEvent).shiftKey === true)
+        }
+      />
+    </label>
+  )
+})

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { fieldsOf } from '../../form/plan'
+import { type Field, fieldsOf } from '../../form/plan'
 import { type Folds, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
@@ -127,14 +127,14 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
     },
   })
   const item = tried.data?.items[0]
-  const args = (item?.reverse_args ?? none) as Json
+  const fields = useMemo(() => fieldsOf(undefined, (item?.reverse_args ?? none) as Json), [item])
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
   const region = useRef<HTMLDivElement>(null)
-  const cut = useMemo(() => foldedIn(fieldsOf(undefined, args)), [args]).some((pointer) => !opened.has(pointer))
+  const cut = useMemo(() => foldedIn(fields), [fields]).some((pointer) => !opened.has(pointer))
   const unseen = useUnseen(
     region,
-    useMemo(() => (item?.reverse_tool ? valuesOf(undefined, args) : []), [item, args]),
+    useMemo(() => (item?.reverse_tool ? valuesOf(fields) : []), [item, fields]),
   )
   const hidden = cut
     ? 'Show all values in full first.'
@@ -164,14 +164,14 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
         <p>The reversal is a separate action: policy, limits and approvals apply to it as to any other.</p>
         {tried.isPending && <Loading what="the dry run" />}
         {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}
-        <div ref={region}>{item && <Tried item={item} folds={folds} />}</div>
+        <div ref={region}>{item && <Tried item={item} fields={fields} folds={folds} />}</div>
         {revert.error && <ProblemNote error={revert.error} what="The reversal was not proposed" />}
       </div>
     </Dialog>
   )
 }
 
-function Tried({ item, folds }: { item: RevertItem; folds: Folds }) {
+function Tried({ item, fields, folds }: { item: RevertItem; fields: Field; folds: Folds }) {
   if (item.problem)
     return (
       <div role="status">
@@ -188,7 +188,6 @@ function Tried({ item, folds }: { item: RevertItem; folds: Folds }) {
         {item.phase && <State state={item.phase} />}
       </p>
     )
-  const args = (item.reverse_args ?? {}) as Json
   return (
     <>
       <p role="status">
@@ -204,7 +203,7 @@ function Tried({ item, folds }: { item: RevertItem; folds: Folds }) {
         )}
         , with these arguments:
       </p>
-      <Values schema={undefined} value={args} folds={folds} />
+      <Values of={fields} folds={folds} />
     </>
   )
 }

@@ -35,10 +35,10 @@ interface Props {
 export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
   const { id, action, args, etag, folds } = looking
   // Arguments that no schema describes are loosened one by one as well.
-  const schema = useMemo(
-    () => (fieldsOf(looking.schema, args).children.length ? looking.schema : { type: 'object' }),
-    [looking.schema, args],
-  )
+  const fields = useMemo(() => {
+    const described = fieldsOf(looking.schema, args)
+    return described.children.length ? described : fieldsOf({ type: 'object' }, args)
+  }, [looking.schema, args])
   const [scope, setScope] = useState<Scope>(action.envelope.session_id ? 'session' : 'tenant')
   const [span, setSpan] = useState('8h')
   const [loose, setLoose] = useState<ReadonlySet<string>>(new Set())
@@ -73,7 +73,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
   const region = useRef<HTMLElement>(null)
   const unseen = useUnseen(
     region,
-    useMemo(() => valuesOf(schema, args), [schema, args]),
+    useMemo(() => valuesOf(fields), [fields]),
   )
   const whyNot = preview.error
     ? preview.error.detail || preview.error.message
@@ -132,7 +132,7 @@ export function AlwaysSheet({ looking, busy, onClose, onGrant }: Props) {
             Mark “any” where a value may differ or be absent. Other arguments than these are not allowed, and lists must
             be the same.
           </p>
-          <Values schema={schema} value={args} folds={folds} loosening={{ loose, toggle }} />
+          <Values of={fields} folds={folds} loosening={{ loose, toggle }} />
         </section>
         {preview.error ? (
           <ProblemNote error={preview.error} what="This cannot be allowed" />

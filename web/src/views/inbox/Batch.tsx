@@ -1,7 +1,7 @@
 // Decisions about many at once: what differs between them, and what became of each.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { Marks, MarksAt, useMarks } from '../../form/marks'
-import { fieldsOf } from '../../form/plan'
+import { type Field as Fields, fieldsOf } from '../../form/plan'
 import { foldedIn, Long } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
@@ -43,7 +43,7 @@ export default function Batch({ verb, items: listed, onClose }: Props) {
   const unread = difference.cells
     .filter(({ text }) => text.length > most)
     .map(({ name }) => name)
-    .concat(foldedIn(fieldsOf(undefined, difference.first)))
+    .concat(foldedIn(difference.first))
     .filter((name) => !opened.has(name))
   const unseen = useUnseen(body, difference.names)
   const [note, setNote] = useState('')
@@ -160,8 +160,8 @@ interface Difference {
   pointers: string[]
   tools: string[]
   cells: Cell[]
-  // first are the arguments that the others differ from, and names the values that have to be seen.
-  first: Json
+  // first has the arguments that the others differ from, and names the values that have to be seen.
+  first: Fields
   names: string[]
 }
 
@@ -175,8 +175,8 @@ function differenceOf(items: readonly Item[]): Difference {
       text: cellText(get(argsOf(item).args, pointer)),
     })),
   )
-  const first = items[0] ? argsOf(items[0]).args : {}
-  return { pointers, tools, cells, first, names: [...cells.map((cell) => cell.name), ...valuesOf(undefined, first)] }
+  const first = fieldsOf(undefined, items[0] ? argsOf(items[0]).args : {})
+  return { pointers, tools, cells, first, names: [...cells.map((cell) => cell.name), ...valuesOf(first)] }
 }
 
 const cellText = (value: Json | undefined) =>
@@ -318,7 +318,7 @@ function Overview({
       <section aria-label="The first in full">
         <h3>The first in full{items.length > 1 && ', from which the others differ as above'}</h3>
         <Marks value={marks}>
-          <Values schema={undefined} value={first} folds={folds} />
+          <Values of={first} folds={folds} />
         </Marks>
       </section>
     </>

@@ -1,18 +1,19 @@
 // One thing that waits: what will be sent, what people changed, why a person is asked, and what happens if one
 // approves.
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, type RefObject, useEffect, useMemo, useRef } from 'react'
 import { Link } from 'wouter'
 import { ComplaintSummary } from '../../form/editing'
 import { useForm } from '../../form/load'
 import { Marks, useMarks } from '../../form/marks'
-import { fieldsOf } from '../../form/plan'
+import { type Field, fieldsOf } from '../../form/plan'
 import { Changes, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
 import { Values, valuesOf } from '../../form/Values'
 import type { Problem, Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
 import { type Json, same, stringify } from '../../lib/json'
+import { useScrollsBack, useStateOf } from '../../lib/of'
 import { afterPaint, usePainted } from '../../lib/painted'
 import { get as at, diff } from '../../lib/pointer'
 import { queries } from '../../lib/query'
@@ -39,10 +40,10 @@ interface Props {
   head?: ReactNode
 }
 
-// Detail shows an action: at once where it was read ahead, and reads it again behind that. It is one of its own for
-// each action.
+// Detail shows an action: at once where it was read ahead, and reads it again behind that. Its elements stay for the
+// next action, since most of a list is alike; state is of one action, and what holds state of its own has a key.
 export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
-  const painted = usePainted()
+  const painted = usePainted(id)
   const query = useQuery<Action, Problem>({
     ...actionQuery(id),
     enabled: painted || queries.getQueryData(['action', id]) === undefined,
@@ -50,7 +51,7 @@ export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   const of = query.data?.envelope.tool
   const tool = useTool(item?.tool ?? (of && `${of.source}:${of.name}`))
   // An item that was not read ahead is drawn once all of it is loaded, so that nothing moves.
-  const [cold, setCold] = useState(query.data === undefined || tool.isPending)
+  const [cold, setCold] = useStateOf(id, () => query.data === undefined || tool.isPending)
   const forecast = useQuery<Schemas['Forecast'], Problem>({
     ...forecastQuery(id),
     enabled: cold && (item ? decided(item.kind) : query.data?.phase === 'pending'),
@@ -99,7 +100,7 @@ function Loaded({
   const tool = useTool(name)
   const memory = useMemory(id)
   useHeld()
-  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const [opened, setOpened] = useStateOf<ReadonlySet<string>>(id, () => new Set())
   const args = action.envelope.args as Json
   const etag = action.decision?.etag ?? ''
   const schema = tool.data?.input_schema as Json | undefined
@@ -115,11 +116,12 @@ function Loaded({
     () => [...(draft && advise ? advise(draft.args) : []), ...(refused?.complaints ?? [])],
     [advise, draft, refused],
   )
-  const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
-  const [how, setHow] = useState<How>('form')
+  const folds = { opened, open: (...pointers: string[]) => setOpened(new Set([...opened, ...pointers])) }
+  const [how, setHow] = useStateOf<How>(id, () => 'form')
   const region = useRef<HTMLElement>(null)
   const sends = draft?.args ?? args
-  const values = useMemo(() => (how === 'json' ? [''] : valuesOf(schema, sends)), [how, schema, sends])
+  const fields = useMemo(() => fieldsOf(schema, sends), [schema, sends])
+  const values = useMemo(() => (how === 'json' ? [''] : valuesOf(fields)), [how, fields])
   const unseen = useUnseen(region, values)
   // A value that this person changes is another one than the server marked.
   const marks = useMarks(
@@ -129,8 +131,8 @@ function Loaded({
     ),
   )
   const unread = useMemo(
-    () => (how === 'json' ? [] : foldedIn(fieldsOf(schema, sends)).filter((pointer) => !opened.has(pointer))),
-    [how, schema, sends, opened],
+    () => (how === 'json' ? [] : foldedIn(fields).filter((pointer) => !opened.has(pointer))),
+    [how, fields, opened],
   )
   const pending = action.phase === 'pending'
   const looking: Looking = {
@@ -149,16 +151,16 @@ function Loaded({
     stale: pending && memory.seen !== undefined && memory.seen.etag !== etag,
   }
   return (
-    <article className="detail" aria-label={`${shown(tool.data?.title || name)}`}>
+    <article className="detail" onScrollCapture={useScrollsBack(id)} aria-label={`${shown(tool.data?.title || name)}`}>
       <div className="detail-body">
         {head}
         <Title {...looking} name={name} />
         {error && (
           <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>
         )}
-        {looking.stale && <Stale {...looking} />}
+        {looking.stale && <Stale key={id} {...looking} />}
         {refused && refused.complaints.length > 0 && (
-          <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />
+          <ComplaintSummary key={id} title="The tool does not take this" complaints={refused.complaints} />
         )}
         {pending && (
           <div className="brief">
@@ -167,13 +169,13 @@ function Loaded({
           </div>
         )}
         <Marks value={marks}>
-          <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
+          <Arguments {...looking} fields={fields} toolError={tool.error} how={how} onHow={setHow} region={region} />
         </Marks>
         <Edits {...looking} />
         <Facts {...looking} />
       </div>
       {action.phase === 'unknown' || item?.kind === 'compensation' ? (
-        <Settle {...looking} />
+        <Settle key={id} {...looking} />
       ) : marked > 0 ? (
         <footer className="bar">
           <p className="muted">
@@ -181,15 +183,15 @@ function Loaded({
           </p>
         </footer>
       ) : item?.kind === 'notify' ? (
-        <Acknowledge {...looking} />
+        <Acknowledge key={id} {...looking} />
       ) : (
-        <Bar {...looking} />
+        <Bar key={id} {...looking} />
       )}
     </article>
   )
 }
 
-function Title({ action, item, tool, name }: Looking & { name: string }) {
+function Title({ id, action, item, tool, name }: Looking & { name: string }) {
   const needed = action.decision?.approvals_needed ?? 0
   const given = action.decision?.approvals_given ?? 0
   return (
@@ -213,7 +215,7 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
           <Shown text={action.headline} />
         </p>
       )}
-      <Lookalikes of={action.lookalikes} />
+      <Lookalikes key={id} of={action.lookalikes} />
       {tool?.description && (
         <p className="muted description">
           <Shown text={firstSentence(tool.description)} />
@@ -334,6 +336,8 @@ function Stale({ id, action, args, etag }: Looking) {
 type How = 'form' | 'json'
 
 interface Shape {
+  // fields are of the arguments that are sent, also of a draft.
+  fields: Field
   toolError: Problem | null
   how: How
   onHow: (how: How) => void
@@ -342,7 +346,7 @@ interface Shape {
 }
 
 function Arguments(looking: Looking & Shape) {
-  const { id, action, args, schema, folds, complaints, toolError, how, onHow, region } = looking
+  const { id, action, args, schema, folds, complaints, fields, toolError, how, onHow, region } = looking
   const { draft, mode, sent } = useMemory(id)
   const editing = how === 'form' && mode === 'edit' && draft !== undefined && !sent
   const form = useForm(editing)
@@ -371,6 +375,7 @@ function Arguments(looking: Looking & Shape) {
       )}
       {editing && form && (
         <form.Form
+          key={id}
           schema={schema}
           draft={draft}
           onDraft={(next) => remember(id, { draft: next })}
@@ -379,11 +384,7 @@ function Arguments(looking: Looking & Shape) {
       )}
       {editing && <h3>As it will be sent</h3>}
       <section ref={region} aria-label={editing ? 'As it will be sent' : undefined}>
-        {how === 'json' ? (
-          <JsonText value={draft?.args ?? args} label={title} />
-        ) : (
-          <Values schema={schema} value={draft?.args ?? args} folds={folds} />
-        )}
+        {how === 'json' ? <JsonText value={draft?.args ?? args} label={title} /> : <Values of={fields} folds={folds} />}
       </section>
       {draft && <Mine args={args} draft={draft.args} />}
     </section>
@@ -436,32 +437,28 @@ function Reasons({ action, item }: Looking) {
       <ul className="reasons">
         {reasons.map((reason, i) => (
           <li key={i} className={reason.asks ? 'asks' : undefined}>
-            <span>{shown(reason.who)}</span>
-            <strong>{shown(reason.says)}</strong>
-            <span className="muted">
-              <Shown text={reason.detail} />
-            </span>
+            {shown(reason.who)} <strong>{shown(reason.says)}</strong>
+            {reason.detail && (
+              <span className="muted">
+                {' · '}
+                <Shown text={reason.detail} />
+              </span>
+            )}
           </li>
         ))}
         {needed > 1 && (
           <li className="asks">
-            <span>a review rule</span>
-            <strong>asks for {needed} people</strong>
-            <span />
+            a review rule <strong>asks for {needed} people</strong>
           </li>
         )}
-        {!reasons.length && (
-          <li>
-            <span>{shown(item?.policy ?? action.policy.source)}</span>
-          </li>
-        )}
+        {!reasons.length && <li>{shown(item?.policy ?? action.policy.source)}</li>}
       </ul>
     </section>
   )
 }
 
 function ForecastNote({ id }: { id: string }) {
-  const forecast = useQuery<Schemas['Forecast'], Problem>({ ...forecastQuery(id), enabled: usePainted() }).data
+  const forecast = useQuery<Schemas['Forecast'], Problem>({ ...forecastQuery(id), enabled: usePainted(id) }).data
   if (!forecast) return null
   return (
     <section aria-label="If you approve now">

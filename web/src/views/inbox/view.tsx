@@ -41,9 +41,10 @@ import './inbox.css'
 const loadBatch = () => import('./Batch')
 const Batch = lazy(loadBatch)
 
-export default function Inbox({ id }: { id?: string }) {
+export default function Inbox({ id: at }: { id?: string }) {
   const search = useSearch()
   const [path, go] = useLocation()
+  const [id, openNext] = useNext(at)
   const filters = useMemo(() => filtersOf(search), [search])
   const wrong = useMemo(() => complaints(search), [search])
   const about = JSON.stringify(filters)
@@ -61,10 +62,9 @@ export default function Inbox({ id }: { id?: string }) {
   )
   const open = (to: string | undefined, opening = false) => {
     const item = rows.find((one) => keyOf(one) === to)
-    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, groups ? { closed: groups.without(item) } : {})}`, {
-      replace: to !== undefined && (id !== undefined || opening),
-      state: to === undefined ? closed : undefined,
-    })
+    const address = `/inbox${to ? `/${to}` : ''}${searchOf(search, groups ? { closed: groups.without(item) } : {})}`
+    if (to !== undefined && id !== undefined) return openNext(to, address)
+    go(address, { replace: opening, state: to === undefined ? closed : undefined })
   }
   const change = useCallback(
     (next: Filters) => {
@@ -76,9 +76,9 @@ export default function Inbox({ id }: { id?: string }) {
   )
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
   const waits = (item: Item) => !gone(item) && !over.has(keyOf(item))
-  const at = rows.findIndex((item) => keyOf(item) === id)
-  const item = useItem(id, rows[at] ?? inbox.items?.find((one) => keyOf(one) === id), inbox.items !== undefined)
-  const next = following(by, rows, at, waits)
+  const row = rows.findIndex((item) => keyOf(item) === id)
+  const item = useItem(id, rows[row] ?? inbox.items?.find((one) => keyOf(one) === id), inbox.items !== undefined)
+  const next = following(by, rows, row, waits)
   const follows = useRef(false)
   const onDecided = () => {
     follows.current = holdsBar()
@@ -179,8 +179,8 @@ export default function Inbox({ id }: { id?: string }) {
             resting={batch !== undefined}
           />
         ) : (
-          at >= 0 && (
-            <Likeness item={rows[at]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />
+          row >= 0 && (
+            <Likeness item={rows[row]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />
           )
         )}
       </section>
@@ -189,14 +189,13 @@ export default function Inbox({ id }: { id?: string }) {
           <>
             <SkipToBar />
             <Detail
-              key={id}
               id={id}
               item={item}
               onDecided={onDecided}
               marked={marked.size}
               head={
                 <Head
-                  at={at}
+                  at={row}
                   of={rows.length}
                   onGo={(to) => rows[to] && open(keyOf(rows[to]!))}
                   back={`/inbox${searchOf(search, {})}`}
@@ -226,6 +225,18 @@ export default function Inbox({ id }: { id?: string }) {
       )}
     </div>
   )
+}
+
+// useNext returns the item that is open, and a function that opens another in its place. The address follows after the
+// paint, since browsers do much for another one.
+function useNext(at: string | undefined) {
+  const [, go] = useLocation()
+  const [next, setNext] = useState<{ after: string | undefined; id: string; address: string }>()
+  // The address is what counts once it changes.
+  if (next && next.after !== at) setNext(undefined)
+  useEffect(() => next && afterPaint(() => go(next.address, { replace: true })), [next, go])
+  const open = (id: string, address: string) => setNext({ after: at, id, address })
+  return [next && next.after === at ? next.id : at, open] as const
 }
 
 // useFirst calls open once after a list without an open item was loaded, on a wide window. Items that come later open
