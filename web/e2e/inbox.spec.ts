@@ -470,6 +470,43 @@ test('the forecast counts the people who must agree', async ({ operator: page, r
   )
 })
 
+test('the next item begins as it comes: at its top, folded, as a form, and not yet seen', async ({
+  operator: page,
+  recorder,
+}) => {
+  const long = (word: string) => Array.from({ length: 300 }, (_, i) => `${word}${i}`).join(' ')
+  const call = (n: number) => JSON.stringify({ title: `Long ${n}`, note: long(`word${n}-`), rows: [[n]] })
+  const first = await recorder.propose('wide', call(1))
+  await recorder.propose('wide', call(2))
+  await page.goto(`${url()}/inbox/${first}?tool=${encodeURIComponent(recorder.tool('wide'))}&order=oldest`)
+  const values = page.getByRole('region', { name: 'What will be sent' })
+  const body = page.locator('.detail-body')
+  const more = values.getByRole('button', { name: /^Show .* more characters/ })
+  const approve = page.getByRole('button', { name: 'Approve', exact: true })
+  // Everything of one item is moved, opened or chosen, in whatever way the next one could keep it.
+  await more.first().click()
+  await expect(more).toHaveCount(0)
+  await expect(approve).not.toHaveAttribute('aria-disabled', 'true')
+  await body.evaluate((it) => it.scrollTo(0, 10_000))
+  await expect.poll(() => body.evaluate((it) => it.scrollTop)).toBeGreaterThan(0)
+  await page.keyboard.press('n')
+  await page.getByLabel('Note', { exact: true }).fill('of the first')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Next' }).click()
+  await expect(values).toContainText('word2-0')
+  await expect(values).not.toContainText('word1-0')
+  await expect(more).toHaveCount(1)
+  await expect(approve).toHaveAttribute('aria-description', 'Show /note in full first.')
+  await expect(page.getByLabel('Note', { exact: true })).toHaveCount(0)
+  expect(await body.evaluate((it) => it.scrollTop)).toBe(0)
+  await page.getByRole('tab', { name: 'JSON' }).click()
+  await page.getByRole('button', { name: 'Previous' }).click()
+  await expect(page.getByRole('tab', { name: 'Form' })).toHaveAttribute('aria-selected', 'true')
+  await expect(values).toContainText('word1-0')
+  await expect(more).toHaveCount(1)
+  await expect(page).toHaveURL(new RegExp(`/inbox/${first}`))
+})
+
 test('a look-alike is marked at its argument, in the form and in a batch', async ({ operator: page, recorder }) => {
   const call = (n: number) =>
     `{"title":"Pay ${n}","note":"bo@\u0430pple.com","rows":[],"reply_to":"ana@apple.com",` +

@@ -25,6 +25,7 @@ export interface ListProps<T> {
   marked?: ReadonlySet<string>
   // onMark gets the new marks: by the boxes, with Shift those in between too, and by x, Shift+J and Shift+K.
   onMark?: (marked: Set<string>) => void
+  // row draws a row. The list draws all rows again where it is another function.
   row: (item: T, state: { selected: boolean }) => ReactNode
   // rowHeight is the height of a row in pixels, for lists of which not all rows are in the document.
   rowHeight?: number
@@ -136,7 +137,7 @@ export function List<T>(props: ListProps<T>) {
   }
   // from is the row whose box was used last.
   const from = useRef(-1)
-  const tick: Tick = (index, on, range) => {
+  const tick = (index: number, on: boolean, range: boolean) => {
     const begin = range && from.current >= 0 ? from.current : index
     from.current = index
     const next = new Set(marked)
@@ -146,10 +147,6 @@ export function List<T>(props: ListProps<T>) {
     }
     onMark?.(next)
   }
-  const ticked = useRef(tick)
-  useLayoutEffect(() => {
-    ticked.current = tick
-  })
   const nothing = items.length === 0 ? 'The list is empty.' : undefined
   const open = () => items[at] !== undefined && onOpen?.(keyOf(items[at]), items[at])
   const extend = (by: number) => {
@@ -164,6 +161,15 @@ export function List<T>(props: ListProps<T>) {
     keys && onMark && { id: 'extend_down', whyNot: nothing, run: () => extend(1) },
     keys && onMark && { id: 'extend_up', whyNot: nothing, run: () => extend(-1) },
   ])
+
+  const choose = (key: string, item: T) => {
+    onSelect(key, item)
+    onOpen?.(key, item)
+  }
+  const acts = useRef({ choose, tick })
+  useLayoutEffect(() => {
+    acts.current = { choose, tick }
+  })
 
   const headsAbove = (index: number) => headHeight * (heads.get(index)?.length ?? 0)
   const shown = virtual
@@ -216,31 +222,21 @@ export function List<T>(props: ListProps<T>) {
     const item = items[index]
     if (item === undefined) return null
     const key = keyOf(item)
-    const isSelected = key === selected
     return (
-      <li
+      <Line
         key={key}
-        className={[
-          'list-row',
-          isSelected ? 'selected' : '',
-          marked?.has(key) ? 'marked' : '',
-          top === undefined ? '' : 'list-virtual',
-        ].join(' ')}
-        style={top === undefined ? undefined : { transform: `translateY(${top}px)`, height: rowHeight }}
-        tabIndex={isSelected || (at < 0 && index === 0) ? 0 : -1}
-        aria-current={isSelected || undefined}
-        aria-setsize={items.length}
-        aria-posinset={index + 1}
-        onClick={(event) => {
-          // A control inside of the row acts for itself.
-          if ((event.target as Element).closest('a, button, input, label, select, summary')) return
-          onSelect(key, item)
-          onOpen?.(key, item)
-        }}
-      >
-        {onMark && <Box index={index} checked={marked?.has(key) ?? false} ticked={ticked} />}
-        {row(item, { selected: isSelected })}
-      </li>
+        id={key}
+        item={item}
+        index={index}
+        of={items.length}
+        top={top}
+        height={rowHeight}
+        selected={key === selected}
+        tabs={key === selected || (at < 0 && index === 0)}
+        marked={onMark && (marked?.has(key) ?? false)}
+        acts={acts}
+        row={row}
+      />
     )
   }
   const drawHeads = (index: number, bottom: number | undefined) => {
@@ -267,29 +263,73 @@ export function List<T>(props: ListProps<T>) {
   )
 }
 
-type Tick = (index: number, on: boolean, range: boolean) => void
-
-// Box marks a row. It is drawn again where it changed alone.
-const Box = memo(function Box({
-  index,
-  checked,
-  ticked,
-}: {
+interface LineProps<T> {
+  id: string
+  item: T
   index: number
-  checked: boolean
-  ticked: RefObject<Tick>
-}) {
+  of: number
+  // top is undefined where all rows are in the document.
+  top: number | undefined
+  height: number
+  selected: boolean
+  // tabs reports whether Tab leads to it.
+  tabs: boolean
+  // marked is undefined where rows are not marked.
+  marked: boolean | undefined
+  acts: RefObject<{
+    choose: (key: string, item: T) => void
+    tick: (index: number, on: boolean, range: boolean) => void
+  }>
+  row: ListProps<T>['row']
+}
+
+// Line is a row. It is drawn again where it changed alone, also by another function that draws rows.
+const Line = memo(function Line<T>({
+  id,
+  item,
+  index,
+  of,
+  top,
+  height,
+  selected,
+  tabs,
+  marked,
+  acts,
+  row,
+}: LineProps<T>) {
   return (
-    <label className="row-mark" onMouseDown={(event) => event.shiftKey && event.preventDefault()}>
-      <input
-        type="checkbox"
-        aria-label="Mark"
-        tabIndex={-1}
-        checked={checked}
-        onChange={(event) =>
-          ticked.current(index, event.target.checked, (event.nativeEvent as MouseEvent).shiftKey === true)
-        }
-      />
-    </label>
+    <li
+      className={[
+        'list-row',
+        selected ? 'selected' : '',
+        marked ? 'marked' : '',
+        top === undefined ? '' : 'list-virtual',
+      ].join(' ')}
+      style={top === undefined ? undefined : { transform: `translateY(${top}px)`, height }}
+      tabIndex={tabs ? 0 : -1}
+      aria-current={selected || undefined}
+      aria-setsize={of}
+      aria-posinset={index + 1}
+      onClick={(event) => {
+        // A control inside of the row acts for itself.
+        if ((event.target as Element).closest('a, button, input, label, select, summary')) return
+        acts.current.choose(id, item)
+      }}
+    >
+      {marked !== undefined && (
+        <label className="row-mark" onMouseDown={(event) => event.shiftKey && event.preventDefault()}>
+          <input
+            type="checkbox"
+            aria-label="Mark"
+            tabIndex={-1}
+            checked={marked}
+            onChange={(event) =>
+              acts.current.tick(index, event.target.checked, (event.nativeEvent as MouseEvent).shiftKey === true)
+            }
+          />
+        </label>
+      )}
+      {row(item, { selected })}
+    </li>
   )
-})
+}) as <T>(props: LineProps<T> & { key: string }) => ReactNode

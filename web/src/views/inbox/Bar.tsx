@@ -1,18 +1,17 @@
 // The decision: what a person can do with what waits, and why not.
 import { useEffect, useRef, useState } from 'react'
 import { draftOf } from '../../form/draft'
-import { loadForm } from '../../form/load'
 import { same } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
 import { markStale } from '../../lib/live'
 import { useMay } from '../../lib/me'
-import { afterPaint } from '../../lib/painted'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { useNow } from '../../lib/time'
 import { Button, Field, Shown, State, Time, toast } from '../../ui'
 import { AlwaysSheet } from './AlwaysSheet'
 import { type Always, approve, deny, edit, lists, told } from './decide'
+import { toForm } from './hand'
 import type { Action } from './items'
 import type { Looking } from './looking'
 import { type Refused, recall, remember, type Sent, useMemory } from './memory'
@@ -148,11 +147,7 @@ export function Bar(looking: Looking) {
     )
   const startEdit = () => {
     remember(id, { mode: 'edit', draft: memory.draft ?? draftOf(looking.args) })
-    const focus = () => document.querySelector<HTMLElement>('.form :is(input, textarea, select)')?.focus()
-    loadForm().then(
-      () => afterPaint(focus),
-      () => undefined,
-    )
+    toForm(id)
   }
   const leave = () => {
     if (memory.mode === 'edit' && changed) return toast({ text: 'Save or discard your changes first.' })

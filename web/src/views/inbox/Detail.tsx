@@ -22,7 +22,7 @@ import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs,
 import { Acknowledge } from './Acknowledge'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
-import { useHeld } from './hand'
+import { useBegun, useHeld } from './hand'
 import { type Action, actionQuery, decided, type Item, toolQuery } from './items'
 import { Lookalikes } from './Lookalikes'
 import type { Looking } from './looking'
@@ -350,6 +350,7 @@ function Arguments(looking: Looking & Shape) {
   const { draft, mode, sent } = useMemory(id)
   const editing = how === 'form' && mode === 'edit' && draft !== undefined && !sent
   const form = useForm(editing)
+  useBegun(id, form !== undefined && editing)
   const title = action.phase === 'pending' || action.phase === 'approved' ? 'What will be sent' : 'What was sent'
   return (
     <section aria-label={title}>

@@ -38,3 +38,22 @@ export function useHeld() {
     if (held && document.activeElement === document.body) toBar()
   })
 }
+
+const firstField = () => document.querySelector<HTMLElement>('.form :is(input, textarea, select)')
+
+// begun is the item whose form takes the focus once it is drawn.
+let begun: string | undefined
+
+// toForm moves the focus to the first field of an item's form, now or once the form is drawn.
+export function toForm(id: string) {
+  const field = firstField()
+  begun = field ? undefined : id
+  field?.focus()
+}
+
+// useBegun moves the focus to the form of an item once it is drawn, if toForm asked for that.
+export function useBegun(id: string, drawn: boolean) {
+  useEffect(() => {
+    if (drawn && begun === id) toForm(id)
+  }, [id, drawn])
+}

@@ -117,7 +117,12 @@ export default function Inbox({ id: at }: { id?: string }) {
     { id: 'undo', run: undoLast },
     id !== undefined && { id: 'back', run: () => open(undefined) },
   ])
-  const goneRows = rows.filter(gone)
+  const ask = rows.filter(gone).length <= 50
+  const listed = inbox.items !== undefined
+  const draw = useCallback(
+    (one: Item) => <Row item={one} gone={listed && !here.has(keyOf(one))} ask={ask} />,
+    [listed, here, ask],
+  )
   return (
     <div className={id ? 'inbox has-detail' : 'inbox'}>
       {id && <SkipToBar />}
@@ -162,7 +167,7 @@ export default function Inbox({ id: at }: { id?: string }) {
               onMark={setMarked}
               onEnd={inbox.onEnd}
               rowHeight={72}
-              row={(item) => <Row item={item} gone={gone(item)} ask={goneRows.length <= 50} />}
+              row={draw}
             />
           )}
         </div>
