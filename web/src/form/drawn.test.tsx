@@ -5,12 +5,13 @@ import { parse } from '../lib/json'
 import { draftOf } from './draft'
 import { Form } from './Form'
 import { Marks } from './marks'
+import { fieldsOf } from './plan'
 import { Values } from './Values'
 
 const folds = { opened: new Set<string>(), open: () => undefined }
 const drawn = (schema: string, value: string, opened: string[] = []) =>
   renderToStaticMarkup(
-    <Values schema={parse(schema)} value={parse(value)} folds={{ ...folds, opened: new Set(opened) }} />,
+    <Values of={fieldsOf(parse(schema), parse(value))} folds={{ ...folds, opened: new Set(opened) }} />,
   )
 const edited = (schema: string, value: string) =>
   renderToStaticMarkup(
@@ -85,11 +86,13 @@ test('a look-alike is marked where it is: in a list, in a row that is folded, in
       }
     >
       <Values
-        schema={parse(
-          '{"properties":{"to":{"type":"array"},"rows":{"type":"array"},' +
-            '"any":{"type":"object"},"long":{"type":"string"}}}',
+        of={fieldsOf(
+          parse(
+            '{"properties":{"to":{"type":"array"},"rows":{"type":"array"},' +
+              '"any":{"type":"object"},"long":{"type":"string"}}}',
+          ),
+          value,
         )}
-        value={value}
         folds={folds}
       />
     </Marks>,
