@@ -305,12 +305,11 @@ function Stale({ id, action, args, etag }: Looking) {
   const { seen, draft } = useMemory(id)
   const by = action.decision?.edited?.by
   const changes = diff(seen?.args, args)
-  const look = () => {
+  const look = () =>
     remember(id, {
       seen: { etag, args, at: Date.now() },
       draft: draft && seen ? rebased(draft, seen.args, args) : draft,
     })
-  }
   return (
     <div className="banner tone-person" role="alert">
       <p>
@@ -328,7 +327,7 @@ function Stale({ id, action, args, etag }: Looking) {
         {draft && ' Your text is kept.'}
       </p>
       {changes.length > 0 && <Changes changes={changes} />}
-      <Button onClick={() => look()}>I have reviewed it</Button>
+      <Button onClick={look}>I have reviewed it</Button>
     </div>
   )
 }
