@@ -297,14 +297,10 @@ const Line = memo(function Line<T>({
   acts,
   row,
 }: LineProps<T>) {
+  const names = ['list-row', selected && 'selected', marked && 'marked', top !== undefined && 'list-virtual']
   return (
     <li
-      className={[
-        'list-row',
-        selected ? 'selected' : '',
-        marked ? 'marked' : '',
-        top === undefined ? '' : 'list-virtual',
-      ].join(' ')}
+      className={names.filter(Boolean).join(' ')}
       style={top === undefined ? undefined : { transform: `translateY(${top}px)`, height }}
       tabIndex={tabs ? 0 : -1}
       aria-current={selected || undefined}

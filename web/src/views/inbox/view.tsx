@@ -447,7 +447,6 @@ function Marked({
   resting: boolean
 }) {
   const differ = useMemo(() => differences(items), [items])
-  const ref = useRef<HTMLDivElement>(null)
   useEffect(() => void loadBatch(), [])
   const whyNot = items.length ? undefined : 'None of the marked items can be decided together.'
   useCommands([
@@ -456,7 +455,7 @@ function Marked({
     !resting && { id: 'back', run: onClear },
   ])
   return (
-    <div className="marked" ref={ref} role="region" aria-label="Marked">
+    <div className="marked" role="region" aria-label="Marked">
       <p role="status">
         {marked} marked
         {items.length + notices.length < marked && `, ${items.length} can be decided together`}
