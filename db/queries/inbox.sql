@@ -19,7 +19,7 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 -- name: InboxItems :many
 -- The items that wait for a person, after a cursor: actions to decide about,
 -- actions of unknown outcome, and steps of workflows that were done and could
--- not be reversed, and what triage did by itself that nobody has acknowledged.
+-- not be reversed.
 -- Each kind has at most @most rows, in the requested order;
 -- items without an expiry are last.
 --
@@ -155,58 +155,60 @@ UNION ALL
         CASE WHEN @sort = 'newest' THEN s.action_id END DESC,
         s.action_id
     LIMIT @most::bigint
-)
-UNION ALL
-(
-    SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
-        NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
-    FROM triage_proposals t
-    JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
-    JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
-    LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
-    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'notify' = ANY (@kinds::text[])
-        AND t.tenant_id = @tenant_id AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
-        AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
-        AND (@cohort::text = '' OR m.cohort = @cohort::text)
-        AND (cardinality(@words::text[]) = 0 OR EXISTS (
-            SELECT 1 FROM action_words x
-            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
-        ))
-        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
-        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
-        AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
-        AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
-        AND (sqlc.narg(person)::uuid IS NULL OR b.person = sqlc.narg(person))
-        AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
-        AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
-        AND sqlc.narg(expires_before)::timestamptz IS NULL
-        AND CASE @sort::text
-            WHEN 'newest' THEN a.action_id < @after
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > (@after_expiry::timestamptz, @after)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > (@after_no_session::boolean, @after_session::text, @after)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > (@after_source::text, @after_tool::text, @after)
-            ELSE a.action_id > @after::uuid
-        END
-    ORDER BY
-        CASE WHEN @sort = 'risk' THEN r.risk_rank END,
-        CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
-        a.action_id
-    LIMIT @most::bigint
 );
 
 -- name: InboxKinds :many
 -- The kinds of actions of triage that wait for approval, for counts. They are not part of
--- InboxItems, where they would change the planner's choice of an index.
+-- InboxItems, where they would change the planner's choice of an index. A tenant without
+-- proposals of triage has one kind, and no action is read.
 SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
 FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%';
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]) AND a.external_id LIKE 'triage:%'
+    AND EXISTS (SELECT FROM triage_proposals p WHERE p.tenant_id = @tenant_id);
+
+-- name: InboxNotices :many
+-- What triage did by itself and nobody has acknowledged, as InboxItems returns it.
+-- Planning the view takes as long as planning all of InboxItems.
+SELECT
+    'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
+    NULL::timestamptz AS expires_at, false AS escalated, b.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
+FROM triage_proposals t
+JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+LEFT JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
+LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+WHERE 'notify' = ANY (@kinds::text[]) AND (@cohort::text = '' OR m.cohort = @cohort::text)
+    AND t.tenant_id = @tenant_id AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
+    AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
+    AND (cardinality(@words::text[]) = 0 OR EXISTS (
+        SELECT 1 FROM action_words x
+        WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query(@words::text[], '')
+    ))
+    AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+    AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+    AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
+    AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+    AND (sqlc.narg(person)::uuid IS NULL OR b.person = sqlc.narg(person))
+    AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
+    AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
+    AND sqlc.narg(expires_before)::timestamptz IS NULL
+    AND CASE @sort::text
+        WHEN 'newest' THEN a.action_id < @after
+        WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > (@after_expiry::timestamptz, @after)
+        WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
+        WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > (@after_no_session::boolean, @after_session::text, @after)
+        WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > (@after_source::text, @after_tool::text, @after)
+        ELSE a.action_id > @after::uuid
+    END
+ORDER BY
+    CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+    CASE WHEN @sort = 'session' THEN a.session_id IS NULL END,
+    CASE WHEN @sort = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+    CASE WHEN @sort = 'tool' THEN a.source_id COLLATE "C" END,
+    CASE WHEN @sort = 'tool' THEN a.tool_name COLLATE "C" END,
+    CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
+    a.action_id
+LIMIT @most::bigint;
 
 -- name: InboxPeople :many
 -- The names of people, or of tokens that belong to no person.

@@ -31,24 +31,18 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 	var c wire.InboxCounts
 	soon := now.Add(expiringWithin)
 	err := postgres.InTx(ctx, d.db, postgres.API(tenant).Snapshot(), func(tx pgx.Tx) error {
-		var err error
-		var counted [][]InboxItem
-		waiting := 0
-		for _, kinds := range f.counted() {
-			one := f
-			one.Kinds = kinds
-			items, err := inboxItems(ctx, tx, tenant, InboxQuery{InboxFilter: one, Most: maxCounted + 1})
-			if err != nil {
-				return err
-			}
-			counted = append(counted, items)
-			if !kinds[0].Decided() {
-				continue
-			}
-			waiting = len(items)
-			if err := setKinds(ctx, tx, tenant, items); err != nil {
-				return err
-			}
+		one := f
+		if one.Kinds = f.kinds(); len(f.Kinds) == 0 {
+			one.Kinds = append(one.Kinds, InboxNotify) // counted, though nobody waits for it
+		}
+		items, err := inboxRows(ctx, tx, tenant, InboxQuery{InboxFilter: one, Most: maxCounted + 1})
+		if err != nil {
+			return err
+		}
+		counted := partsOf(items)
+		waiting := len(counted[0])
+		if err := setKinds(ctx, tx, tenant, counted[0]); err != nil {
+			return err
 		}
 		c = countItems(counted, soon, len(f.Kinds) == 0)
 		if err := nameOf(ctx, tx, tenant, c.People); err != nil {
@@ -115,22 +109,14 @@ func (f InboxFilter) kinds() []InboxKind {
 	return append(decided(), InboxUnknown, InboxCompensation)
 }
 
-// counted returns the kinds that the filter leaves, in parts that one read counts.
-// Without a filter of kinds, what nobody waits for is counted as well.
-func (f InboxFilter) counted() [][]InboxKind {
-	kinds := f.kinds()
-	if len(f.Kinds) == 0 {
-		kinds = append(kinds, InboxNotify)
-	}
-	var parts [][]InboxKind
-	of := slices.DeleteFunc(slices.Clone(kinds), func(k InboxKind) bool { return !k.Decided() })
-	if len(of) > 0 {
-		parts = append(parts, of)
-	}
-	for _, kind := range kinds {
-		if !kind.Decided() {
-			parts = append(parts, []InboxKind{kind})
-		}
+// partsOf splits items whose kinds are not set yet: those to decide about, and those of
+// each other kind.
+func partsOf(all []InboxItem) [][]InboxItem {
+	kinds := []InboxKind{InboxApproval, InboxUnknown, InboxCompensation, InboxNotify}
+	parts := make([][]InboxItem, len(kinds))
+	for _, it := range all {
+		of := slices.Index(kinds, it.Kind)
+		parts[of] = append(parts[of], it)
 	}
 	return parts
 }

@@ -17,23 +17,40 @@ import (
 
 // inboxItems returns the positions of a part of the inbox.
 func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) ([]InboxItem, error) {
+	all, err := inboxRows(ctx, tx, tenant, q)
+	return all[:min(len(all), q.Most)], err
+}
+
+// inboxRows returns up to q.Most positions of each part of partsOf, in the order of q.
+func inboxRows(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) (all []InboxItem, err error) {
 	if err := postgres.PlanAnew(ctx, tx); err != nil {
 		return nil, err
 	}
-	rows, err := dbsqlc.New().InboxItems(ctx, tx, inboxParams(tenant, q))
-	all, err := postgres.Map(rows, err, func(r dbsqlc.InboxItemsRow) InboxItem {
-		return InboxItem{
-			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Session: r.SessionID, person: postgres.OrZero(r.Person),
-			Risk: riskOfRank(r.RiskRank), ExpiresAt: postgres.OrZero(r.ExpiresAt), Escalated: r.Escalated, Since: postgres.OrZero(r.Since),
-			Workflow: postgres.OrZero(r.WorkflowID), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
+	p := inboxParams(tenant, q)
+	if slices.ContainsFunc(q.kinds(), func(k InboxKind) bool { return k != InboxNotify }) {
+		rows, err := dbsqlc.New().InboxItems(ctx, tx, p)
+		if all, err = postgres.Map(rows, err, inboxItemFromRow); err != nil {
+			return nil, err
 		}
-	})
-	if err != nil {
-		return nil, err
+	}
+	if slices.Contains(q.kinds(), InboxNotify) {
+		rows, err := dbsqlc.New().InboxNotices(ctx, tx, (*dbsqlc.InboxNoticesParams)(p))
+		notices, err := postgres.Map(rows, err, func(r dbsqlc.InboxNoticesRow) InboxItem { return inboxItemFromRow(dbsqlc.InboxItemsRow(r)) })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, notices...)
 	}
 	slices.SortFunc(all, func(a, b InboxItem) int { return a.Place().compare(b.Place(), q.Order) })
-	all = all[:min(len(all), q.Most)]
 	return all, nil
+}
+
+func inboxItemFromRow(r dbsqlc.InboxItemsRow) InboxItem {
+	return InboxItem{
+		Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Session: r.SessionID, person: postgres.OrZero(r.Person),
+		Risk: riskOfRank(r.RiskRank), ExpiresAt: postgres.OrZero(r.ExpiresAt), Escalated: r.Escalated, Since: postgres.OrZero(r.Since),
+		Workflow: postgres.OrZero(r.WorkflowID), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
+	}
 }
 
 // setKinds sets the kinds of actions of triage that wait for approval.

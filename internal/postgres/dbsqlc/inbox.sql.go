@@ -220,50 +220,6 @@ UNION ALL
         s.action_id
     LIMIT $21::bigint
 )
-UNION ALL
-(
-    SELECT
-        'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
-        NULL::timestamptz AS expires_at, false AS escalated, a.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
-    FROM triage_proposals t
-    JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
-    JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
-    LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
-    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
-    WHERE 'notify' = ANY ($1::text[])
-        AND t.tenant_id = $3 AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
-        AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
-        AND ($2::text = '' OR m.cohort = $2::text)
-        AND (cardinality($4::text[]) = 0 OR EXISTS (
-            SELECT 1 FROM action_words x
-            WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
-        ))
-        AND ($5::text IS NULL OR a.source_id = $5)
-        AND ($6::text IS NULL OR a.tool_name = $6)
-        AND ($7::text IS NULL OR a.session_id = $7)
-        AND ($8::text IS NULL OR a.automation_id = $8)
-        AND ($9::uuid IS NULL OR b.person = $9)
-        AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
-        AND ($11::boolean IS NULL OR NOT $11)
-        AND $12::timestamptz IS NULL
-        AND CASE $13::text
-            WHEN 'newest' THEN a.action_id < $14
-            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($15::timestamptz, $14)
-            WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($16::integer, $14)
-            WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($17::boolean, $18::text, $14)
-            WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($19::text, $20::text, $14)
-            ELSE a.action_id > $14::uuid
-        END
-    ORDER BY
-        CASE WHEN $13 = 'risk' THEN r.risk_rank END,
-        CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
-        CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
-        CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
-        CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
-        CASE WHEN $13 = 'newest' THEN a.action_id END DESC,
-        a.action_id
-    LIMIT $21::bigint
-)
 `
 
 type InboxItemsParams struct {
@@ -308,7 +264,7 @@ type InboxItemsRow struct {
 
 // The items that wait for a person, after a cursor: actions to decide about,
 // actions of unknown outcome, and steps of workflows that were done and could
-// not be reversed, and what triage did by itself that nobody has acknowledged.
+// not be reversed.
 // Each kind has at most @most rows, in the requested order;
 // items without an expiry are last.
 //
@@ -377,6 +333,7 @@ const inboxKinds = `-- name: InboxKinds :many
 SELECT a.action_id, approval_kind(a.tenant_id, a.action_id, a.external_id, a.tool_name)::text AS kind
 FROM actions a
 WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[]) AND a.external_id LIKE 'triage:%'
+    AND EXISTS (SELECT FROM triage_proposals p WHERE p.tenant_id = $1)
 `
 
 type InboxKindsParams struct {
@@ -390,7 +347,8 @@ type InboxKindsRow struct {
 }
 
 // The kinds of actions of triage that wait for approval, for counts. They are not part of
-// InboxItems, where they would change the planner's choice of an index.
+// InboxItems, where they would change the planner's choice of an index. A tenant without
+// proposals of triage has one kind, and no action is read.
 func (q *Queries) InboxKinds(ctx context.Context, db DBTX, arg *InboxKindsParams) ([]InboxKindsRow, error) {
 	rows, err := db.Query(ctx, inboxKinds, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -432,6 +390,147 @@ func (q *Queries) InboxNoticed(ctx context.Context, db DBTX, arg *InboxNoticedPa
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const inboxNotices = `-- name: InboxNotices :many
+SELECT
+    'notify'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, coalesce(a.session_id, '')::text AS session_id, b.person, r.risk_rank::integer AS risk_rank,
+    NULL::timestamptz AS expires_at, false AS escalated, b.created_at AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
+FROM triage_proposals t
+JOIN envelopes a ON a.tenant_id = t.tenant_id AND a.action_id = t.proposal_id
+LEFT JOIN actions b ON b.tenant_id = t.tenant_id AND b.action_id = t.proposal_id
+LEFT JOIN triage_decisions m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+WHERE 'notify' = ANY ($1::text[]) AND ($2::text = '' OR m.cohort = $2::text)
+    AND t.tenant_id = $3 AND t.noticed_at IS NULL AND t.outcome IS NULL AND t.proposed_at > now() - interval '7 days'
+    AND a.approval_state = 'auto' AND a.status IN ('sent', 'conflict')
+    AND (cardinality($4::text[]) = 0 OR EXISTS (
+        SELECT 1 FROM action_words x
+        WHERE x.tenant_id = a.tenant_id AND x.action_id = a.action_id AND (x.words || x.people) @@ action_word_query($4::text[], '')
+    ))
+    AND ($5::text IS NULL OR a.source_id = $5)
+    AND ($6::text IS NULL OR a.tool_name = $6)
+    AND ($7::text IS NULL OR a.session_id = $7)
+    AND ($8::text IS NULL OR a.automation_id = $8)
+    AND ($9::uuid IS NULL OR b.person = $9)
+    AND (cardinality($10::integer[]) = 0 OR r.risk_rank = ANY ($10::integer[]))
+    AND ($11::boolean IS NULL OR NOT $11)
+    AND $12::timestamptz IS NULL
+    AND CASE $13::text
+        WHEN 'newest' THEN a.action_id < $14
+        WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', a.action_id) > ($15::timestamptz, $14)
+        WHEN 'risk' THEN (r.risk_rank, a.action_id) > ($16::integer, $14)
+        WHEN 'session' THEN (a.session_id IS NULL, CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C", a.action_id) > ($17::boolean, $18::text, $14)
+        WHEN 'tool' THEN (a.source_id COLLATE "C", a.tool_name COLLATE "C", a.action_id) > ($19::text, $20::text, $14)
+        ELSE a.action_id > $14::uuid
+    END
+ORDER BY
+    CASE WHEN $13 = 'risk' THEN r.risk_rank END,
+    CASE WHEN $13 = 'session' THEN a.session_id IS NULL END,
+    CASE WHEN $13 = 'session' THEN CASE WHEN a.session_id IS NULL THEN '' ELSE a.session_id END COLLATE "C" END,
+    CASE WHEN $13 = 'tool' THEN a.source_id COLLATE "C" END,
+    CASE WHEN $13 = 'tool' THEN a.tool_name COLLATE "C" END,
+    CASE WHEN $13 = 'newest' THEN a.action_id END DESC,
+    a.action_id
+LIMIT $21::bigint
+`
+
+type InboxNoticesParams struct {
+	Kinds          []string
+	Cohort         string
+	TenantID       envelope.TenantID
+	Words          []string
+	Source         *string
+	Tool           *string
+	Session        *string
+	Automation     *string
+	Person         *uuid.UUID
+	RiskRanks      []int32
+	Escalated      *bool
+	ExpiresBefore  *time.Time
+	Sort           string
+	After          envelope.ActionID
+	AfterExpiry    time.Time
+	AfterRisk      int32
+	AfterNoSession bool
+	AfterSession   string
+	AfterSource    string
+	AfterTool      string
+	Most           int64
+}
+
+type InboxNoticesRow struct {
+	Kind       string
+	ActionID   uuid.UUID
+	SourceID   string
+	ToolName   string
+	SessionID  string
+	Person     *uuid.UUID
+	RiskRank   int32
+	ExpiresAt  *time.Time
+	Escalated  bool
+	Since      *time.Time
+	WorkflowID *uuid.UUID
+	Code       *string
+	Message    *string
+}
+
+// What triage did by itself and nobody has acknowledged, as InboxItems returns it.
+// Planning the view takes as long as planning all of InboxItems.
+func (q *Queries) InboxNotices(ctx context.Context, db DBTX, arg *InboxNoticesParams) ([]InboxNoticesRow, error) {
+	rows, err := db.Query(ctx, inboxNotices,
+		arg.Kinds,
+		arg.Cohort,
+		arg.TenantID,
+		arg.Words,
+		arg.Source,
+		arg.Tool,
+		arg.Session,
+		arg.Automation,
+		arg.Person,
+		arg.RiskRanks,
+		arg.Escalated,
+		arg.ExpiresBefore,
+		arg.Sort,
+		arg.After,
+		arg.AfterExpiry,
+		arg.AfterRisk,
+		arg.AfterNoSession,
+		arg.AfterSession,
+		arg.AfterSource,
+		arg.AfterTool,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InboxNoticesRow{}
+	for rows.Next() {
+		var i InboxNoticesRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.ActionID,
+			&i.SourceID,
+			&i.ToolName,
+			&i.SessionID,
+			&i.Person,
+			&i.RiskRank,
+			&i.ExpiresAt,
+			&i.Escalated,
+			&i.Since,
+			&i.WorkflowID,
+			&i.Code,
+			&i.Message,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const inboxPeople = `-- name: InboxPeople :many
