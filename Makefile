@@ -2,11 +2,8 @@
 
 SHELL    := /bin/bash
 GO       ?= go
-# Not go tool, which ignores most of GOFLAGS and would compile the standard library once more.
-# Of its parsers PostgreSQL's alone is executed: the two largest others are compiled without optimization, in half the time.
-SQLC      = $(GO) run -modfile=tools/go.mod $(foreach parser,pingcap/tidb/pkg sqlc-dev/sqlc/internal/engine/sqlite,'-gcflags=github.com/$(parser)/parser=-N -l -dwarf=false') \
-	github.com/sqlc-dev/sqlc/cmd/sqlc
-STATIC    = bin/tools/staticcheck
+SQLC      = $(GO) tool -modfile=tools/go.mod sqlc
+STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
 WITHPG    = bin/withpg
 # llama.cpp's engine, which npm has prebuilt for this platform among others.
 MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal/triage/model)
@@ -25,10 +22,9 @@ API_TYPES  = schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/o
 BROWSER    = if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
 	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
 	else cd web && npx playwright test $(1); fi
-# One set of compiled packages serves commands and checks. The race detector alone needs cgo.
-# No linker here writes tables for debuggers; without them the compiler takes a tenth less, and panics and races still have traces.
+# One set of compiled packages serves commands, checks and images. The race detector alone needs cgo.
 export CGO_ENABLED ?= 0
-export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS ?= -trimpath
 # A program built with -race sleeps for a second before it exits; seventy packages would sleep for more than a minute.
 export GORACE ?= atexit_sleep_ms=0
 
@@ -55,7 +51,7 @@ eval: npm ## Evaluate triage on labelled mail; CORPUS=DIR adds sets or folders o
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
 # Collecting garbage less often takes a sixth of the processor time off the tests, a tenth off the compiler, a fifth off vet, and a third off staticcheck.
-test race test-18 staticcheck vet build generated compatible: export GOGC ?= 400
+test race test-18 staticcheck vet build: export GOGC ?= 400
 # Tests that start programs take them from here instead of building them.
 test race test-18: export COUNTERSIGN_TEST_PROGRAMS = $(CURDIR)/bin
 
@@ -67,7 +63,8 @@ test: build postgres servers npm ## Run every test on real PostgreSQL, with the 
 tests-plain:
 	$(GO) test $(TESTFLAGS) $$(scripts/racy.sh no); failed=$$?; others=$$(scripts/racy.sh others) && $(GO) test $(TESTFLAGS) $$others && exit $$failed
 tests-race:
-	$(RACE) -C bench -race $(TESTFLAGS) $$(scripts/racy.sh yes) ./...; failed=$$?; some=$$(scripts/racy.sh some) && $(RACE) -race $(TESTFLAGS) $$some && exit $$failed
+	$(RACE) -race $(TESTFLAGS) $$(scripts/racy.sh yes); failed=$$?; some=$$(scripts/racy.sh some) && $(RACE) -race $(TESTFLAGS) $$some || failed=1; \
+	$(RACE) -C bench -race $(TESTFLAGS) ./... && exit $$failed
 
 .PHONY: race
 race: build postgres servers npm ## Run every test with the race detector
@@ -93,8 +90,8 @@ vet: ## go vet
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck
-	$(GO) build -modfile=tools/go.mod -ldflags=-w -o $(STATIC) honnef.co/go/tools/cmd/staticcheck
-	$(STATIC) ./... && cd bench && ../$(STATIC) ./...
+	$(STATIC) ./...
+	tool=$$($(GO) tool -modfile=tools/go.mod -n staticcheck) && cd bench && $$tool ./...
 
 .PHONY: rules
 rules: ## Check the rules of the sources: layers, stores, words, documents
