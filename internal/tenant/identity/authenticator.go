@@ -142,7 +142,7 @@ func (a *Authenticator) authenticate(ctx context.Context, text string, now time.
 	return who, nil
 }
 
-// recall returns the cached holder of a credential, and how often Forget was called.
+// recall returns the cached holder of a credential, and the count of calls of Forget.
 func (a *Authenticator) recall(as shown, now time.Time) (who Principal, since int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -183,7 +183,8 @@ func (a *Authenticator) Forget(id TokenID) {
 	}
 }
 
-// remember caches the result of a lookup that began after so many calls of Forget.
+// remember caches the result of a lookup, unless Forget was called since the lookup began:
+// since is the count of its calls at that time.
 func (a *Authenticator) remember(as shown, r remembered, now time.Time, since int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

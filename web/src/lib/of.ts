@@ -13,8 +13,8 @@ export function useStateOf<T>(item: string, initial: () => T): [T, (next: T) => 
   return [value, (next) => setHeld((was) => (was.item === item ? { item, value: next } : was))]
 }
 
-// useScrollsBack returns a handler of scroll events of elements inside. What was scrolled begins at its top left again
-// with another item.
+// useScrollsBack returns a handler of scroll events. Elements that were scrolled return to their top left corner when
+// another item is shown.
 export function useScrollsBack(item: string): (event: UIEvent) => void {
   const scrolled = useRef(new Set<Element>())
   useLayoutEffect(() => {

@@ -6,8 +6,8 @@ const atMost = 200
 
 let waiting: Set<() => void> | undefined
 
-// afterPaint calls run once the next frame was painted, and returns a function that cancels it. All that waits for a
-// frame is called together, so that React draws its changes once.
+// afterPaint calls run once the next frame was painted, and returns a function that cancels it. Functions that wait for
+// the same frame are called in one task, so that React draws their changes once.
 export function afterPaint(run: () => void): () => void {
   waiting ??= forFrame()
   const all = waiting

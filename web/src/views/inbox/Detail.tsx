@@ -40,8 +40,8 @@ interface Props {
   head?: ReactNode
 }
 
-// Detail shows an action: at once where it was read ahead, and reads it again behind that. Its elements stay for the
-// next action, since most of a list is alike; state is of one action, and what holds state of its own has a key.
+// Detail shows an action: at once where it was read ahead, and reads it again behind that. Its elements are
+// reused for the next action, which often differs little. Its state belongs to one action; a part with state has a key.
 export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   const painted = usePainted(id)
   const query = useQuery<Action, Problem>({

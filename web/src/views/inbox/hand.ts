@@ -51,7 +51,7 @@ export function toForm(id: string) {
   field?.focus()
 }
 
-// useBegun moves the focus to the form of an item once it is drawn, if toForm asked for that.
+// useBegun calls toForm again once the form of the item is drawn, if it was not drawn before.
 export function useBegun(id: string, drawn: boolean) {
   useEffect(() => {
     if (drawn && begun === id) toForm(id)
