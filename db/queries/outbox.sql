@@ -154,7 +154,7 @@ WITH requests AS (
         UNION ALL
         SELECT r.tenant_id, r.action_id, r.claim_id, r.counted FROM due_rows r
     ) p
-    WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
+    WHERE o.tenant_id = ANY (ARRAY[p.tenant_id]) AND o.action_id = p.action_id
     RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.claim_id, o.lease_until, p.claim_id AS former_claim_id
 ), inserted_claims AS (
     INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n, lease_until)
@@ -345,7 +345,7 @@ WITH reasserted AS (
         SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence,
             unnest(@once::boolean[]) AS once
     ) r
-    WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence <= r.fence
+    WHERE o.tenant_id = ANY (ARRAY[r.tenant_id]) AND o.action_id = r.action_id AND o.fence <= r.fence
     RETURNING o.bucket_id, o.claim_id
 ), locked_claims AS MATERIALIZED (
     SELECT c.bucket_id, c.claim_id, c.entry
@@ -370,7 +370,7 @@ WITH renewed AS (
     FROM (
         SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
     ) r
-    WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence
+    WHERE o.tenant_id = ANY (ARRAY[r.tenant_id]) AND o.action_id = r.action_id AND o.fence = r.fence
     RETURNING o.bucket_id, o.claim_id
 ), locked_claims AS MATERIALIZED (
     SELECT c.bucket_id, c.claim_id, c.entry
@@ -418,8 +418,8 @@ WITH settlements AS (
         waits_for = nullif(b.waits_for, ''),
         status = 'pending'
     FROM settlements b
-    JOIN outbox was ON was.tenant_id = b.tenant_id AND was.action_id = b.action_id
-    WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
+    JOIN outbox was ON was.tenant_id = ANY (ARRAY[b.tenant_id]) AND was.action_id = b.action_id
+    WHERE o.tenant_id = ANY (ARRAY[b.tenant_id]) AND o.action_id = b.action_id AND o.fence = b.fence
     RETURNING o.bucket_id, was.claim_id, b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds, clock_timestamp() AS finished_at
 ), subtracted AS (
     INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
@@ -453,7 +453,7 @@ WITH started AS (
     FROM (
         SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@fences::bigint[]) AS fence
     ) s
-    WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
+    WHERE o.tenant_id = ANY (ARRAY[s.tenant_id]) AND o.action_id = s.action_id AND o.fence = s.fence AND o.status = 'pending'
         AND (SELECT e.epoch FROM fence_epoch e) = @epoch::bigint
     RETURNING o.tenant_id, o.action_id, o.fence, o.bucket_id, o.claim_id
 ), locked_claims AS MATERIALIZED (

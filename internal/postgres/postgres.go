@@ -217,6 +217,10 @@ func Admin() Scope { return Scope{} }
 // hundred rows by key. With small tables that were never analysed the planner
 // sometimes preferred to merge or hash whole tables into them, and one run in
 // six took five times as long.
+//
+// Such statements compare the first column of a key with ANY (ARRAY[key]). With an
+// equality, a plan from a time of few rows reads the whole index, in its order, and
+// compares every row with every key.
 func (s Scope) Planned() Scope {
 	s.planned = true
 	return s

@@ -54,10 +54,17 @@ func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 			for _, table := range y.hot() {
 				y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
 			}
-			y.fill(10, 3)
+			// An outbox that had more rows: its statistics have few rows in many pages.
+			y.fill(10, 300)
+			y.exec("DELETE FROM outbox WHERE ctid < (SELECT ctid FROM outbox ORDER BY ctid DESC OFFSET 2 LIMIT 1)")
+			y.exec("VACUUM outbox")
 			y.analyse()
+			db, plans := y.explainer()
+			defer db.Close()
+			y.checkPlansOn(db, plans, "small tables")
 			y.fill(10_000, behind)
 
+			y.checkPlansOn(db, plans, "plans for small tables")
 			y.checkPlans("stale statistics")
 			y.analyse()
 			y.checkPlans("fresh statistics")
@@ -104,12 +111,18 @@ func (y *fixture) fill(past, behind int) {
 		SELECT $1, action_id, $3, now() - interval '1 hour' + row_number() OVER () * interval '1 millisecond', 5 FROM waiting`, y.tenant.String(), behind, bucket)
 }
 
-// checkPlans runs a batch of envelopes and checks each plan.
+// checkPlans is checkPlansOn for new connections, which plan every statement.
 func (y *fixture) checkPlans(when string) {
 	y.t.Helper()
-	const batch = 200
 	db, plans := y.explainer()
 	defer db.Close()
+	y.checkPlansOn(db, plans, when)
+}
+
+// checkPlansOn runs a batch of envelopes and checks each plan.
+func (y *fixture) checkPlansOn(db *pgxpool.Pool, plans *[]explained, when string) {
+	y.t.Helper()
+	const batch = 200
 	in := intake.New(db, settings.NewCache(), intake.Config{})
 	proposals := make([]*envelope.Proposal, batch)
 	for i := range proposals {

@@ -85,7 +85,7 @@ WITH ended AS (
 ), deleted AS (
     DELETE FROM outbox o
     USING ended e
-    WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
+    WHERE o.tenant_id = ANY (ARRAY[e.tenant_id]) AND o.action_id = e.action_id AND o.fence = e.fence
     RETURNING o.bucket_id, o.claim_id, e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason, clock_timestamp() AS finished_at
 ), subtracted AS (
     INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
