@@ -219,7 +219,11 @@ WITH requests AS (
     JOIN buckets b ON b.bucket_id = k.bucket_id
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
-        AND NOT bucket_paused(b.tenant_id, b.name)
+        AND NOT EXISTS (
+            SELECT FROM pauses p
+            WHERE p.lifted_at IS NULL
+                AND (p.scope = 'everything' OR p.tenant_id = b.tenant_id AND (p.scope = 'tenant' OR p.scope = 'bucket' AND p.subject = b.name))
+        )
         AND (SELECT e.epoch FROM fence_epoch e) = $7::bigint
 ), awaited_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, due.claim_id, w.counted
@@ -436,7 +440,11 @@ SELECT
     r.bucket_id::bigint AS bucket_id,
     b.tenant_id,
     b.limited,
-    bucket_paused(b.tenant_id, b.name)::boolean AS paused,
+    EXISTS (
+        SELECT FROM pauses p
+        WHERE p.lifted_at IS NULL
+            AND (p.scope = 'everything' OR p.tenant_id = b.tenant_id AND (p.scope = 'tenant' OR p.scope = 'bucket' AND p.subject = b.name))
+    )::boolean AS paused,
     f.next_attempt_at,
     extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds,
     coalesce((
@@ -485,6 +493,8 @@ type OutboxDueBucketsRow struct {
 // leased rows at the head; there are at most as many as all workers hold. A
 // closed bucket, or one without permits, is due when it opens. The chosen buckets
 // are read in addition. LIMIT keeps the planner from reading all buckets for a page.
+// The condition of bucket_paused is repeated here and in OutboxClaim: the function is
+// planned in each execution, which costs as much as the rest of the statement.
 func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
 	rows, err := db.Query(ctx, outboxDueBuckets, arg.Chosen, arg.Most, arg.After)
 	if err != nil {
