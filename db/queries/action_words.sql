@@ -44,9 +44,10 @@ SELECT found::uuid AS action_id
 FROM search_actions(@words::text[], sqlc.narg(after)::uuid, @oldest::boolean, @most::bigint) found;
 
 -- name: ActionWordsPut :exec
--- Replaces the words of actions, and adds to the names of people.
+-- Replaces the words of actions, and adds to the names of people. The inner SELECT calls
+-- the function once, and not for each row.
 INSERT INTO action_words AS w (tenant_id, action_id, part, words, people)
-SELECT @tenant_id, g.action_id, action_word_part(@tenant_no, @filled::bigint),
+SELECT @tenant_id, g.action_id, (SELECT action_word_part(@tenant_no, @filled::bigint)),
     array_to_tsvector(ARRAY(SELECT jsonb_array_elements_text(g.words))), array_to_tsvector(ARRAY(SELECT jsonb_array_elements_text(g.people)))
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@words::jsonb[]) AS words, unnest(@people::jsonb[]) AS people) g
 ON CONFLICT ON CONSTRAINT action_words_pkey

@@ -179,7 +179,7 @@ func (q *Queries) ActionWordsFind(ctx context.Context, db DBTX, arg *ActionWords
 
 const actionWordsPut = `-- name: ActionWordsPut :exec
 INSERT INTO action_words AS w (tenant_id, action_id, part, words, people)
-SELECT $1, g.action_id, action_word_part($2, $3::bigint),
+SELECT $1, g.action_id, (SELECT action_word_part($2, $3::bigint)),
     array_to_tsvector(ARRAY(SELECT jsonb_array_elements_text(g.words))), array_to_tsvector(ARRAY(SELECT jsonb_array_elements_text(g.people)))
 FROM (SELECT unnest($4::uuid[]) AS action_id, unnest($5::jsonb[]) AS words, unnest($6::jsonb[]) AS people) g
 ON CONFLICT ON CONSTRAINT action_words_pkey
@@ -195,7 +195,8 @@ type ActionWordsPutParams struct {
 	People    [][]byte
 }
 
-// Replaces the words of actions, and adds to the names of people.
+// Replaces the words of actions, and adds to the names of people. The inner SELECT calls
+// the function once, and not for each row.
 func (q *Queries) ActionWordsPut(ctx context.Context, db DBTX, arg *ActionWordsPutParams) error {
 	_, err := db.Exec(ctx, actionWordsPut,
 		arg.TenantID,
