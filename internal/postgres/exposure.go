@@ -67,8 +67,9 @@ WITH trusted AS (
     WHERE n.nspname = ANY ($1::name[]) AND d.datname = current_database()
 ), objects AS (
     SELECT relnamespace AS schema, relowner AS owner, format('%I', relname) AS object, 'TABLE' AS kind FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
-    UNION ALL SELECT pronamespace, proowner, oid::regprocedure::text, 'ROUTINE' FROM pg_proc
-    UNION ALL SELECT oprnamespace, oprowner, oid::regoperator::text, 'OPERATOR' FROM pg_operator
+    -- The names of all the trusted ones would take a tenth of a second.
+    UNION ALL SELECT pronamespace, proowner, oid::regprocedure::text, 'ROUTINE' FROM pg_proc WHERE proowner NOT IN (SELECT t.oid FROM trusted t)
+    UNION ALL SELECT oprnamespace, oprowner, oid::regoperator::text, 'OPERATOR' FROM pg_operator WHERE oprowner NOT IN (SELECT t.oid FROM trusted t)
     UNION ALL SELECT typnamespace, typowner, format('%I', typname), 'TYPE' FROM pg_type
 ), callable AS (
     SELECT 'pg_proc'::regclass AS class, oid, pronamespace AS schema, proowner AS owner, oid::regprocedure::text AS object FROM pg_proc
