@@ -68,7 +68,7 @@ func TestAnActionKeepsItsBudget(t *testing.T) {
 		budget spending
 	}{
 		{"submit", submit(warm*batch, batches*batch), spending{wal: 1215, statements: 9, trips: 4}},
-		{"work", work, spending{wal: 580, statements: 18, trips: 11}},
+		{"work", work, spending{wal: 580, statements: 18, trips: 10}},
 	} {
 		before, err := counted.spent(t.Context(), direct)
 		if err == nil {

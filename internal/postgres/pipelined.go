@@ -25,6 +25,8 @@ type pipelinedTx struct {
 	// along reports whether the next statement is held until the one after it.
 	along bool
 	held  *heldStatement
+	// ahead is sent along with the next query.
+	ahead *Later
 }
 
 // heldStatement is a statement without rows that is sent along with the next one.
@@ -141,7 +143,8 @@ func (p *pipelinedTx) next(ctx context.Context, sql string, args []any, rows boo
 		return nil, errFinal
 	}
 	p.last = p.final
-	if p.begun != nil && !p.final && p.held == nil {
+	p.checkAhead(sql, args, rows)
+	if p.begun != nil && !p.final && p.held == nil && p.ahead == nil {
 		return p.begun, nil
 	}
 	if _, ok := p.prepared[sql]; ok && plain(args) {
@@ -182,6 +185,9 @@ func (p *pipelinedTx) send(ctx context.Context, sql string, args []any) (pgx.Bat
 		batch.Queue(held.sql, held.args...)
 	}
 	batch.Queue(sql, args...)
+	if p.ahead != nil {
+		batch.Queue(p.ahead.sql, p.ahead.args...)
+	}
 	if p.final {
 		batch.Queue("commit")
 	}
@@ -265,7 +271,9 @@ func (p *pipelinedTx) Query(ctx context.Context, sql string, args ...any) (pgx.R
 				err = p.end(results, sql, err)
 				return failedRows{err: err}, err
 			}
-			return &pipelinedRows{Rows: rows, tx: p, results: results, sql: sql}, nil
+			later := p.ahead
+			p.ahead = nil
+			return &pipelinedRows{Rows: rows, tx: p, results: results, sql: sql, later: later}, nil
 		}
 		tx = p.begun
 	}
@@ -349,43 +357,6 @@ func (p *pipelinedTx) Prepare(ctx context.Context, name, sql string) (*pgconn.St
 
 // Conn returns the connection.
 func (p *pipelinedTx) Conn() *pgx.Conn { return p.conn }
-
-// pipelinedRows are the rows of a statement that was not sent by itself. Their end is
-// that of the results, behind which the connection can be used again.
-type pipelinedRows struct {
-	pgx.Rows
-	tx      *pipelinedTx
-	results pgx.BatchResults
-	sql     string
-	closed  bool
-	err     error
-}
-
-// Next reports whether there is another row.
-func (r *pipelinedRows) Next() bool {
-	if r.Rows.Next() {
-		return true
-	}
-	r.Close()
-	return false
-}
-
-// Close ends the rows.
-func (r *pipelinedRows) Close() {
-	if !r.closed {
-		r.closed = true
-		r.Rows.Close()
-		r.err = r.tx.end(r.results, r.sql, r.Rows.Err())
-	}
-}
-
-// Err returns the error of the statement, and of the commit that went with it.
-func (r *pipelinedRows) Err() error {
-	if r.closed {
-		return r.err
-	}
-	return r.Rows.Err()
-}
 
 // pipelinedRow is the first of some rows.
 type pipelinedRow struct {

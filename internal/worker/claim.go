@@ -68,6 +68,7 @@ type checkedItems struct {
 // the breakers.
 func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.ClaimRequest) (claimedBatch, error) {
 	c := claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings), mark: p.claims.Next()}
+	versions := statesAhead(ctx, tx, requests)
 	var err error
 	if c.items, err = outbox.Claim(ctx, tx, c.mark, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
 		return c, err
@@ -77,7 +78,7 @@ func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.Cla
 			return c, err
 		}
 	}
-	broken, err := p.readSettings(ctx, tx, &c)
+	broken, err := p.readSettings(ctx, tx, versions, &c)
 	if err != nil {
 		return c, err
 	}
@@ -193,9 +194,9 @@ func (c *claimedBatch) automationsOf(it *outbox.Item) (names []string) {
 	return append(names, c.triage[it.Action]...)
 }
 
-// readSettings reads the settings of the tenants of the batch. It returns the
-// tenants that have a breaker which is not closed.
-func (p *Pipeline) readSettings(ctx context.Context, tx pgx.Tx, c *claimedBatch) (broken []envelope.TenantID, err error) {
+// readSettings reads the settings of the tenants of the batch, whose states it reads
+// with versions. It returns the tenants that have a breaker which is not closed.
+func (p *Pipeline) readSettings(ctx context.Context, tx, versions pgx.Tx, c *claimedBatch) (broken []envelope.TenantID, err error) {
 	var tenants []envelope.TenantID
 	for i := range c.items {
 		if t := c.items[i].Tenant; c.settings[t] == nil {
@@ -203,7 +204,7 @@ func (p *Pipeline) readSettings(ctx context.Context, tx pgx.Tx, c *claimedBatch)
 			tenants = append(tenants, t)
 		}
 	}
-	states, err := settings.States(ctx, tx, tenants)
+	states, err := settings.States(ctx, versions, tenants)
 	if err != nil {
 		return nil, err
 	}

@@ -4,16 +4,19 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // schedule is the claimer's view of due work: the buckets with due rows, and
@@ -73,11 +76,29 @@ func (b *schedule) requests(n int) []outbox.ClaimRequest {
 		shares[l.tenant] -= quota
 		asked[l.tenant]--
 		requests[i] = outbox.ClaimRequest{
-			Bucket: l.bucket, From: l.from, AwaitedFrom: l.awaitedFrom, AwaitedOnly: l.awaitedOnly,
+			Bucket: l.bucket, Tenant: l.tenant, From: l.from, AwaitedFrom: l.awaitedFrom, AwaitedOnly: l.awaitedOnly,
 			Quota: quota, Turn: rand.IntN(outbox.Turns), Limited: l.limited,
 		}
 	}
 	return requests
+}
+
+// statesAhead sends the query for the states of the requests' tenants along with the
+// claim, and returns the transaction to read them with. They are as of after the claim,
+// which is not the next query if a bucket has limits.
+func statesAhead(ctx context.Context, tx pgx.Tx, requests []outbox.ClaimRequest) pgx.Tx {
+	var tenants []envelope.TenantID
+	for _, r := range requests {
+		if r.Limited {
+			return tx
+		}
+		if !slices.Contains(tenants, r.Tenant) {
+			tenants = append(tenants, r.Tenant)
+		}
+	}
+	later := postgres.Ahead(tx)
+	_, _ = settings.States(ctx, later, tenants) // postgres.ErrLater
+	return later
 }
 
 // shares divides n rows among the tenants that have queues, in their order.

@@ -213,11 +213,12 @@ type acceptance struct {
 // accept accepts submissions of a tenant in one transaction. Its preparations are
 // kept in ready, so that another try need not do it again.
 func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ready *prepared, look bool) (acceptance, error) {
+	last := lastTurnsAhead(ctx, tx, tenant, ready.submissions)
 	snap, state, err := in.catalog.CurrentAndState(ctx, tx, tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
-	renamed, err := nameOccurrences(ctx, tx, tenant, ready.submissions)
+	renamed, err := nameOccurrences(ctx, tx, tenant, ready.submissions, last)
 	if err != nil {
 		return acceptance{}, err
 	}
@@ -258,14 +259,11 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if len(rows) == 0 {
 		return a, nil
 	}
-	for _, r := range rows {
-		if r.waits() {
-			r.review = snap.Review(r.Tool, r.Risk).Or(in.cfg.ApprovalWait)
-		}
-	}
 	decisions := make([]policy.Decision, len(rows))
 	for i, r := range rows {
-		decisions[i] = r.decision
+		if decisions[i] = r.decision; r.waits() {
+			r.review = snap.Review(r.Tool, r.Risk).Or(in.cfg.ApprovalWait)
+		}
 	}
 	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err

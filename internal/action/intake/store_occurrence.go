@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -21,29 +22,42 @@ const maxOccurrence = 999_999_999_999
 // sort by it.
 func occurrenceText(n int64) string { return fmt.Sprintf("%012d", n) }
 
+// lastTurns returns the last action of each Base.
+type lastTurns func() ([]dbsqlc.ActionLastTurnRow, error)
+
+// lastTurnsAhead sends the query for lastTurns along with the next one; nil if no
+// submission has a Base.
+func lastTurnsAhead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []*submission) lastTurns {
+	p := &dbsqlc.ActionLastTurnParams{TenantID: tenant, First: occurrenceText(0), Last: occurrenceText(maxOccurrence)}
+	for _, s := range all {
+		if s.by.Base != "" {
+			p.Bases = append(p.Bases, s.by.Base)
+		}
+	}
+	if len(p.Bases) == 0 {
+		return nil
+	}
+	later := postgres.Ahead(tx)
+	read := func() ([]dbsqlc.ActionLastTurnRow, error) { return dbsqlc.New().ActionLastTurn(ctx, later, p) }
+	_, _ = read() // postgres.ErrLater
+	return read
+}
+
 // nameOccurrences sets the external ids of the submissions that have a Base,
 // and reports whether an id changed. The same call of the same agent has the
 // same id until its action ends, so that repeats become that action on any
 // replica; the unique index on external ids decides among concurrent calls.
 // After the end the next occurrence begins. An action with an unknown outcome
 // has not ended: a repeat could double its effect.
-func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []*submission) (changed bool, err error) {
-	var bases []string
-	for _, s := range all {
-		if s.by.Base != "" {
-			bases = append(bases, s.by.Base)
-		}
-	}
-	if len(bases) == 0 {
+func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []*submission, last lastTurns) (changed bool, err error) {
+	if last == nil {
 		return false, nil
 	}
-	rows, err := dbsqlc.New().ActionLastTurn(ctx, tx, &dbsqlc.ActionLastTurnParams{
-		TenantID: tenant, Bases: bases, First: occurrenceText(0), Last: occurrenceText(maxOccurrence),
-	})
+	rows, err := last()
 	if err != nil {
 		return false, err
 	}
-	last, err := latestOccurrences(ctx, tx, tenant, rows)
+	latest, err := latestOccurrences(ctx, tx, tenant, rows)
 	if err != nil {
 		return false, err
 	}
@@ -51,7 +65,7 @@ func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a
 		if s.by.Base == "" {
 			continue
 		}
-		external, err := nextOccurrence(s.by.Base, last[s.by.Base])
+		external, err := nextOccurrence(s.by.Base, latest[s.by.Base])
 		if err != nil {
 			return false, err
 		}

@@ -56,6 +56,8 @@ func dueBuckets(ctx context.Context, tx pgx.Tx, of *dbsqlc.OutboxDueBucketsParam
 // ClaimRequest claims up to Quota rows of a bucket.
 type ClaimRequest struct {
 	Bucket int64
+	// Tenant is the owner of the bucket.
+	Tenant envelope.TenantID
 	// From is the lower bound of the rows in due order.
 	From time.Time
 	// AwaitedFrom is the lower bound of the awaited rows, which pass the others;
