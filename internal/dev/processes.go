@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -75,12 +76,15 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	return fmt.Sprintf("up to %d calls at once", concurrency), nil
 }
 
+// page has the operator's page for all environments of the process: it compresses files.
+var page = sync.OnceValues(web.New)
+
 // startAPI serves on the listener until the environment closes.
 func (e *Environment) startAPI(context.Context) (string, error) {
 	log := e.cfg.Log
 	db := postgres.Share(e.pool, 0)
 	proposals := intake.New(db, e.cache, intake.Config{Wake: e.wake})
-	page, err := web.New()
+	operators, err := page()
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +92,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: db, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(db, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, OAuth: true, ProgramNetworks: safehttp.Loopback(), SourceNetworks: safehttp.Loopback(), IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
+		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, OAuth: true, ProgramNetworks: safehttp.Loopback(), SourceNetworks: safehttp.Loopback(), IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: operators,
 	})
 	if err != nil {
 		return "", err

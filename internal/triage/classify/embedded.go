@@ -1,10 +1,15 @@
 package classify
 
-import _ "embed" // the weights
+import (
+	_ "embed" // the weights
+	"sync"
+)
 
 //go:embed model.bin
 var embedded []byte
 
-// Embedded returns the shipped model, which model.md describes. Opening takes
-// some milliseconds: keep the result.
-func Embedded() (*Model, error) { return Open(embedded) }
+var opened = sync.OnceValues(func() (*Model, error) { return Open(embedded) })
+
+// Embedded returns the shipped model, which model.md describes. Its first call in a
+// process takes some milliseconds; all return the same.
+func Embedded() (*Model, error) { return opened() }
