@@ -37,6 +37,9 @@ type Name struct {
 	Bare, Beside bool
 }
 
+// escape escapes a name for a JSON Pointer (RFC 6901).
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
 // Names returns the mail addresses and hosts in arguments, at most 1,000.
 func Names(args json.RawMessage) []Name {
 	var value any
@@ -68,7 +71,7 @@ func (f *names) value(pointer string, value any, depth int) {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+			at := pointer + "/" + escape.Replace(name)
 			f.text(at, name)
 			f.value(at, v[name], depth+1)
 		}

@@ -304,7 +304,7 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	}
 	it.names = lookalike.Names(args)
 	if m.Tool == nil {
-		it.Headline = headline.Of(args, nil)
+		it.Headline = headline.Of(args, nil, nil)
 	} else {
 		it.Title, it.Headline = m.Tool.Title, m.Tool.Headline(args)
 		it.Recipients, it.RecipientsCut = recipients(contact.Find(args, m.Tool.Recipients), q.Preview)

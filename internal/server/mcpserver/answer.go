@@ -150,7 +150,7 @@ func (ts *tokenServer) report(v outbox.View) report {
 // the names that may be taken for well-known ones: an agent learns no name of the tenant.
 func (ts *tokenServer) headline(v outbox.View) string {
 	args := access.ArgsOf(ts.by, v.Envelope.ExternalID, v.Envelope.Args)
-	line := headline.Of(args, nil)
+	line := headline.Of(args, nil, nil)
 	if snap := ts.Catalog.Known(ts.by.Tenant); snap != nil {
 		line = snap.Headline(policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}, args)
 	}

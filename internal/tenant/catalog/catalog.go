@@ -86,6 +86,7 @@ type Tool struct {
 
 	schema   Schema
 	headline *headline.Template
+	order    *headline.Order
 }
 
 // Check validates arguments against the tool's input schema. The error is an

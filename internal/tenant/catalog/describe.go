@@ -90,6 +90,7 @@ func (t *Tool) describe(d Description) {
 		t.SideEffects = t.inferSideEffects()
 	}
 	t.Reversal = cmp.Or(d.Reversal, t.Reversal)
+	t.order = headline.NewOrder(t.InputSchema)
 	t.headline, _ = headline.ParseTemplate(d.Headline) // an older rule may have accepted a template that is invalid now
 }
 
@@ -97,9 +98,9 @@ func (t *Tool) describe(d Description) {
 // or else inferred. The arguments stand in the order of the schema.
 func (t *Tool) Headline(args json.RawMessage) string {
 	if t.headline != nil {
-		return t.headline.Of(args, t.Recipients)
+		return t.headline.Of(args, t.order, t.Recipients)
 	}
-	return headline.Of(headline.Ordered(args, t.InputSchema), t.Recipients)
+	return headline.Of(args, t.order, t.Recipients)
 }
 
 // Headline returns one line about a call of a tool, which may be gone.
@@ -107,7 +108,7 @@ func (c *Catalog) Headline(key policy.Key, args json.RawMessage) string {
 	if t, ok := c.Tool(key); ok {
 		return t.Headline(args)
 	}
-	return headline.Of(args, nil)
+	return headline.Of(args, nil, nil)
 }
 
 // SuggestedHeadline returns a template for the headline, from the tool's schema.

@@ -6,7 +6,6 @@
 package headline
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -28,19 +27,21 @@ const (
 	maxFields = 500
 )
 
-// Of returns the headline of a call with the arguments. The patterns select its
-// recipients, in addition to those that a name shows. It is "no arguments" for an
+// Of returns the headline of a call with the arguments, in an order. The patterns select
+// its recipients, in addition to those that a name shows. It is "no arguments" for an
 // empty object.
-func Of(args json.RawMessage, recipients []contact.Pattern) string {
-	fields, whole := read(args, recipients)
+func Of(args json.RawMessage, order *Order, recipients []contact.Pattern) string {
+	return line(read(args, order, recipients))
+}
+
+func line(fields []*field, whole bool) string {
 	if len(fields) == 0 && whole {
 		return "no arguments"
 	}
-	line, complete := compose(fields)
-	if !complete || !whole {
-		return names(fields, whole)
+	if text, complete := compose(fields); complete && whole {
+		return text
 	}
-	return line
+	return names(fields, whole)
 }
 
 // field is an argument: a scalar, or the scalars of a list. The elements of a list of
@@ -54,6 +55,17 @@ type field struct {
 	role    role
 	// text reports whether a value is a string.
 	text bool
+	// words are those of its name, and plain reports whether no name of the path is a
+	// value itself, such as an address.
+	words []string
+	plain bool
+}
+
+func newField(path []string, pattern string) *field {
+	return &field{
+		path: path, pattern: pattern, words: split(path[len(path)-1]),
+		plain: !slices.ContainsFunc(path, func(name string) bool { return !identifier.MatchString(name) }),
+	}
 }
 
 // compose returns a line of the fields, and whether it contains every value with a role.
@@ -146,7 +158,7 @@ func (f *field) label(fields []*field) string {
 	if first > 0 && slices.ContainsFunc(fields, func(other *field) bool { return other != f && other.path[len(other.path)-1] == name }) {
 		first--
 	}
-	if slices.ContainsFunc(f.path, func(name string) bool { return !identifier.MatchString(name) }) {
+	if !f.plain {
 		first = 0
 	}
 	names := make([]string, 0, len(f.path))
@@ -183,17 +195,7 @@ func quote(text string) string {
 		return text
 	}
 	text = visible.Text(strings.Join(strings.Fields(text), " "))
-	return "“" + strings.NewReplacer("“", `"`, "”", `"`).Replace(text) + "”"
+	return "“" + straight.Replace(text) + "”"
 }
 
-// read returns the arguments of a call in their order, and whether these are all.
-func read(args json.RawMessage, recipients []contact.Pattern) (fields []*field, whole bool) {
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	r := reader{dec: dec, recipients: recipients, known: make(map[string]*field)}
-	err := r.value(nil, nil)
-	for _, f := range r.fields {
-		f.role = roleOf(f, r.fields)
-	}
-	return r.fields, err == nil
-}
+var straight = strings.NewReplacer("“", `"`, "”", `"`)

@@ -29,7 +29,7 @@ func TestOf(t *testing.T) {
 		`{"a":1`:    "arguments: a, and others",
 		`{"to":""}`: "to “”",
 	} {
-		if got := headline.Of(json.RawMessage(args), nil); got != want {
+		if got := headline.Of(json.RawMessage(args), nil, nil); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", args, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ func TestHeadlinesOfPublicServers(t *testing.T) {
 			calls, wrong := 0, 0
 			for _, call := range labelled(t, file) {
 				calls++
-				line := headline.Of(call.args, call.recipients)
+				line := headline.Of(call.args, nil, call.recipients)
 				for i, name := range call.labels {
 					at := strings.Index(line, name+" v")
 					if at < 0 || call.after[i] && at < strings.Index(line, call.labels[i-1]+" v") {

@@ -1,97 +1,132 @@
 package headline
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
-// maxOrderDepth bounds the nesting in which arguments are ordered.
-const maxOrderDepth = 6
-
-// Ordered returns arguments with the members of objects in the order of the properties
-// of a schema, and others after these. Local references are followed. Arguments that it
-// cannot read stay as they are.
-func Ordered(args, schema json.RawMessage) json.RawMessage {
-	return order{root: schema}.of(args, schema, 0)
+// Order is the order of a tool's arguments: members of objects stand in the order of the
+// properties of its schema, and others after these. Local references are followed. A nil
+// Order keeps arguments as they are.
+type Order struct {
+	schema json.RawMessage
+	once   sync.Once
+	top    *ranks
 }
 
-// order orders values by the parts of one schema.
-type order struct{ root json.RawMessage }
+// NewOrder returns the order of a schema, which is read when the order is first used.
+func NewOrder(schema json.RawMessage) *Order { return &Order{schema: schema} }
 
-// maxReferences bounds the references that are followed from one place.
-const maxReferences = 8
+// ranks orders the values at one place of a schema. A nil *ranks orders none.
+type ranks struct {
+	// of has the position of each property.
+	of map[string]int
+	// inside has the order of each property's value, by position, and items that of
+	// the elements of a list.
+	inside []*ranks
+	items  *ranks
+}
 
-// resolved returns the schema that a chain of local references ends at; nil if it is
-// not found.
-func (o order) resolved(schema json.RawMessage) json.RawMessage {
-	for range maxReferences {
-		var ref string
-		raw := members(schema).find("$ref")
-		if raw == nil || json.Unmarshal(raw, &ref) != nil {
-			return schema
-		}
-		fragment, ok := strings.CutPrefix(ref, "#")
-		path, err := url.PathUnescape(fragment)
-		if !ok || err != nil {
-			return nil
-		}
-		schema = o.root
-		for i, token := range strings.Split(path, "/") {
-			if i > 0 {
-				schema = members(schema).find(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
-			}
-		}
+func (o *Order) ranks() *ranks {
+	if o == nil {
+		return nil
+	}
+	o.once.Do(func() {
+		s := schemaReader{root: o.schema, known: make(map[string]*ranks)}
+		o.top = s.ranks(o.schema)
+	})
+	return o.top
+}
+
+// at returns the position of a member; members that are no property are last.
+func (r *ranks) at(name string) int {
+	if i, ok := r.of[name]; ok {
+		return i
+	}
+	return len(r.of)
+}
+
+// member returns the order of a member's value; nil if the schema has none.
+func (r *ranks) member(name string) *ranks {
+	if r == nil {
+		return nil
+	}
+	if i, ok := r.of[name]; ok {
+		return r.inside[i]
 	}
 	return nil
 }
 
-func (o order) of(value, schema json.RawMessage, depth int) json.RawMessage {
-	if trimmed := bytes.TrimLeft(value, " \t\r\n"); depth > maxOrderDepth || len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || !json.Valid(value) {
-		return value
-	} else if trimmed[0] == '[' {
-		return o.list(value, members(o.resolved(schema)).find("items"), depth)
+// element returns the order of the elements of a list; nil if the schema has none.
+func (r *ranks) element() *ranks {
+	if r == nil {
+		return nil
 	}
-	properties := members(members(o.resolved(schema)).find("properties"))
-	rank := func(m member) int {
-		if i := slices.IndexFunc(properties, func(p member) bool { return p.name == m.name }); i >= 0 {
-			return i
-		}
-		return len(properties)
-	}
-	parts := members(value)
-	slices.SortStableFunc(parts, func(a, b member) int { return rank(a) - rank(b) })
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range parts {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			return value
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(o.of(m.value, properties.find(m.name), depth+1))
-	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return r.items
 }
 
-func (o order) list(value, items json.RawMessage, depth int) json.RawMessage {
-	var list []json.RawMessage
-	if items == nil || json.Unmarshal(value, &list) != nil {
-		return value
+// schemaReader reads the orders of one schema. known has those that references end at.
+type schemaReader struct {
+	root  json.RawMessage
+	known map[string]*ranks
+}
+
+func (s *schemaReader) ranks(schema json.RawMessage) *ranks {
+	schema, ref := s.resolved(schema)
+	if r, ok := s.known[ref]; ok && ref != "" {
+		return r
 	}
-	for i := range list {
-		list[i] = o.of(list[i], items, depth+1)
+	r := &ranks{of: make(map[string]int)}
+	if ref != "" {
+		s.known[ref] = r // before its parts, which may refer to it
 	}
-	whole, err := json.Marshal(list)
-	if err != nil {
-		return value
+	parts := members(schema)
+	for _, p := range members(parts.find("properties")) {
+		if _, twice := r.of[p.name]; !twice {
+			r.of[p.name], r.inside = len(r.inside), append(r.inside, s.ranks(p.value))
+		}
 	}
-	return whole
+	if items := parts.find("items"); items != nil {
+		r.items = s.ranks(items)
+	}
+	return r
+}
+
+// maxReferences bounds the references that are followed from one place.
+const maxReferences = 8
+
+// resolved returns the schema that a chain of local references ends at, nil if it is not
+// found, and the last of the references.
+func (s *schemaReader) resolved(schema json.RawMessage) (end json.RawMessage, last string) {
+	for range maxReferences {
+		var ref string
+		raw := members(schema).find("$ref")
+		if raw == nil || json.Unmarshal(raw, &ref) != nil {
+			return schema, last
+		}
+		fragment, ok := strings.CutPrefix(ref, "#")
+		path, err := url.PathUnescape(fragment)
+		if !ok || err != nil {
+			return nil, ref
+		}
+		schema, last = s.root, ref
+		for i, token := range strings.Split(path, "/") {
+			if i > 0 {
+				schema = members(schema).find(envelope.UnescapePointer(token))
+			}
+		}
+	}
+	return nil, last
+}
+
+// sort sorts the members of an object.
+func (r *ranks) sort(o []memberValue) {
+	if r != nil && len(r.of) > 0 {
+		slices.SortStableFunc(o, func(a, b memberValue) int { return r.at(a.name) - r.at(b.name) })
+	}
 }

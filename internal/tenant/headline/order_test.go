@@ -7,17 +7,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/headline"
 )
 
-func TestOrdered(t *testing.T) {
+func TestOrder(t *testing.T) {
 	t.Parallel()
-	schema := `{"properties":{"to":{},"items":{"items":{"properties":{"sku":{},"n":{}}}},"who":{"properties":{"name":{},"id":{}}}}}`
+	order := headline.NewOrder(json.RawMessage(`{"properties":{"t":{},"list":{"items":{"properties":{"s":{},"n":{}}}},"who":{"properties":{"b":{},"a":{}}}}}`))
 	for args, want := range map[string]string{
-		`{"a":1,"items":[{"n":9007199254740993,"sku":"x"}],"to":"b","who":{"id":1,"name":"c"}}`: `{"to":"b","items":[{"sku":"x","n":9007199254740993}],"who":{"name":"c","id":1},"a":1}`,
-		`{}`:       `{}`,
-		`[2,1]`:    `[2,1]`,
-		`{"to":`:   `{"to":`,
-		`{"to":1}`: `{"to":1}`,
+		`{"x":1,"list":[{"n":9007199254740993,"s":"y"}],"t":"z","who":{"a":1,"b":"c"}}`: "t z · s y · n 9007199254740993 · b c · a 1 · x 1",
+		`{}`:      "no arguments",
+		`[2,1]`:   "arguments 2, 1",
+		`{"t":`:   "arguments: , and others",
+		`{"t":1}`: "t 1",
 	} {
-		if got := headline.Ordered(json.RawMessage(args), json.RawMessage(schema)); string(got) != want {
+		if got := headline.Of(json.RawMessage(args), order, nil); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", args, got, want)
 		}
 	}
@@ -25,24 +25,30 @@ func TestOrdered(t *testing.T) {
 
 // Nested values are ordered by definitions that a schema refers to, and a reference that
 // leads nowhere, outside or in a circle leaves them as they are.
-func TestOrderedByReferences(t *testing.T) {
+func TestOrderByReferences(t *testing.T) {
 	t.Parallel()
-	const person = `{"properties":{"name":{},"id":{},"boss":{"$ref":"#/$defs/person"}}}`
+	const (
+		def  = `{"properties":{"q":{},"p":{},"deep":{"$ref":"#/$defs/d"}}}`
+		args = `{"w":{"p":1,"q":"a"}}`
+		kept = "p 1 · q a"
+	)
 	for name, test := range map[string]struct{ schema, args, want string }{
-		"definition": {`{"properties":{"who":{"$ref":"#/$defs/person"}},"$defs":{"person":` + person + `}}`,
-			`{"who":{"boss":{"id":2,"name":"b"},"id":1,"name":"a"}}`, `{"who":{"name":"a","id":1,"boss":{"name":"b","id":2}}}`},
-		"list of definitions": {`{"properties":{"all":{"items":{"$ref":"#/definitions/a~1b%20c"}}},"definitions":{"a/b c":` + person + `}}`,
-			`{"all":[{"id":1,"name":"a"}]}`, `{"all":[{"name":"a","id":1}]}`},
-		"list behind a reference": {`{"properties":{"all":{"$ref":"#/$defs/list"}},"$defs":{"list":{"items":` + person + `}}}`,
-			`{"all":[{"id":1,"name":"a"}]}`, `{"all":[{"name":"a","id":1}]}`},
-		"whole schema": {`{"$ref":"#/$defs/person","$defs":{"person":` + person + `}}`, `{"id":1,"name":"a"}`, `{"name":"a","id":1}`},
-		"circle":       {`{"properties":{"who":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{"who":{"id":1,"name":"a"}}`, `{"who":{"id":1,"name":"a"}}`},
-		"to itself":    {`{"$ref":"#"}`, `{"id":1,"name":"a"}`, `{"id":1,"name":"a"}`},
-		"nowhere":      {`{"properties":{"who":{"$ref":"#/$defs/none"}}}`, `{"who":{"id":1}}`, `{"who":{"id":1}}`},
-		"outside":      {`{"properties":{"who":{"$ref":"https://example.org/x"}}}`, `{"who":{"id":1}}`, `{"who":{"id":1}}`},
-		"no text":      {`{"properties":{"who":{"$ref":7,"properties":{"b":{},"a":{}}}}}`, `{"who":{"a":1,"b":2}}`, `{"who":{"b":2,"a":1}}`},
+		"definition": {`{"properties":{"w":{"$ref":"#/$defs/d"}},"$defs":{"d":` + def + `}}`,
+			`{"w":{"deep":{"p":2,"q":"b"},"p":1,"q":"a"}}`, "w.q a · w.p 1 · deep.q b · deep.p 2"},
+		"list of definitions": {`{"properties":{"w":{"items":{"$ref":"#/definitions/a~1b%20c"}}},"definitions":{"a/b c":` + def + `}}`,
+			`{"w":[{"p":1,"q":"a"}]}`, "q a · p 1"},
+		"list behind a reference": {`{"properties":{"w":{"$ref":"#/$defs/list"}},"$defs":{"list":{"items":` + def + `}}}`,
+			`{"w":[{"p":1,"q":"a"}]}`, "q a · p 1"},
+		"whole schema": {`{"$ref":"#/$defs/d","$defs":{"d":` + def + `}}`, `{"p":1,"q":"a"}`, "q a · p 1"},
+		"a chain into what contains it": {`{"$ref":"#/$defs/d","$defs":{"d":{"properties":{"q":{},"w":{"$ref":"#/$defs/e"},"p":{}}},"e":{"$ref":"#/$defs/d"}}}`,
+			`{"p":1,"w":{"p":2,"q":"b"},"q":"a"}`, "q a · w.q b · w.p 2 · p 1"},
+		"circle":    {`{"properties":{"w":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, args, kept},
+		"to itself": {`{"$ref":"#"}`, `{"p":1,"q":"a"}`, kept},
+		"nowhere":   {`{"properties":{"w":{"$ref":"#/$defs/none"}}}`, args, kept},
+		"outside":   {`{"properties":{"w":{"$ref":"https://example.org/x"}}}`, args, kept},
+		"no text":   {`{"properties":{"w":{"$ref":7,"properties":{"q":{},"p":{}}}}}`, args, "q a · p 1"},
 	} {
-		if got := headline.Ordered(json.RawMessage(test.args), json.RawMessage(test.schema)); string(got) != test.want {
+		if got := headline.Of(json.RawMessage(test.args), headline.NewOrder(json.RawMessage(test.schema)), nil); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
 		}
 	}

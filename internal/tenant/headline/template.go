@@ -54,10 +54,10 @@ func (t *Template) String() string { return t.text }
 // Of returns the headline of a call with the arguments. It is that of the function Of
 // where the template leaves out a recipient, an amount or a destination of this call,
 // names an argument that the call does not have, or is too long with its values.
-func (t *Template) Of(args json.RawMessage, recipients []contact.Pattern) string {
-	fields, whole := read(args, recipients)
+func (t *Template) Of(args json.RawMessage, order *Order, recipients []contact.Pattern) string {
+	fields, whole := read(args, order, recipients)
 	complete := whole && !slices.ContainsFunc(fields, func(f *field) bool { return f.role < roleObject && !slices.ContainsFunc(t.pointers, f.at) })
-	line := placeholder.ReplaceAllStringFunc(t.text, func(found string) string {
+	text := placeholder.ReplaceAllStringFunc(t.text, func(found string) string {
 		i := slices.IndexFunc(fields, func(f *field) bool { return f.at(found[1 : len(found)-1]) })
 		if i < 0 {
 			complete = false
@@ -65,10 +65,10 @@ func (t *Template) Of(args json.RawMessage, recipients []contact.Pattern) string
 		}
 		return fields[i].shown(fields[i].role >= roleObject)
 	})
-	if !complete || utf8.RuneCountInString(line) > MaxLength {
-		return Of(args, recipients)
+	if !complete || utf8.RuneCountInString(text) > MaxLength {
+		return line(fields, whole)
 	}
-	return line
+	return text
 }
 
 // at reports whether the field is at a pointer of a template.
@@ -77,7 +77,7 @@ func (f *field) at(pointer string) bool { return f.pattern == pointer || f.patte
 // Suggest returns a template for the calls of a tool, from the names of its arguments;
 // empty if none of them has a known meaning.
 func Suggest(inputSchema json.RawMessage, recipients []contact.Pattern) string {
-	fields, _ := read(json.RawMessage(sample(inputSchema, 0)), recipients)
+	fields, _ := read(json.RawMessage(sample(inputSchema, 0)), nil, recipients)
 	slices.SortStableFunc(fields, func(a, b *field) int { return int(a.role) - int(b.role) })
 	var parts []string
 	for _, f := range fields {

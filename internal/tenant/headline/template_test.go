@@ -25,7 +25,7 @@ func TestTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := template.Of(json.RawMessage(test.args), nil); got != test.want {
+		if got := template.Of(json.RawMessage(test.args), nil, nil); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestNoRecipientIsLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range []string{headline.Of(args, nil), template.Of(args, nil)} {
+		for _, line := range []string{headline.Of(args, nil, nil), template.Of(args, nil, nil)} {
 			if strings.HasPrefix(line, "arguments: ") {
 				continue
 			}

@@ -72,7 +72,7 @@ func byWords(ctx context.Context, tx pgx.Tx, c *request.Call, text string) ([]wi
 		if tool, known := snap.Tool(policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}); known {
 			line = tool.Headline(args)
 		} else {
-			line = headline.Of(args, nil)
+			line = headline.Of(args, nil, nil)
 		}
 		return wire.SearchResult{Kind: "action", ID: e.ActionID.String(), Label: strings.TrimSpace(e.Tool.Source + ":" + e.Tool.Name + " " + line)}
 	})
