@@ -1,1 +1,1 @@
-import{ln as e,un as t}from"./app.js";function n(){let n=t(),[r,i]=e(),a=new URLSearchParams(n),o=e=>{let t=new URLSearchParams(n);for(let[n,r]of Object.entries(e))r===void 0?t.delete(n):t.set(n,r);let i=t.toString();return i?`${r}?${i}`:r};return[a,(e,t)=>i(o(e),t),o]}export{n as t};
+import{Q as e,Z as t}from"./app.js";function n(){let n=e(),[r,i]=t(),a=new URLSearchParams(n),o=e=>{let t=new URLSearchParams(n);for(let[n,r]of Object.entries(e))r===void 0?t.delete(n):t.set(n,r);let i=t.toString();return i?`${r}?${i}`:r};return[a,(e,t)=>i(o(e),t),o]}export{n as t};

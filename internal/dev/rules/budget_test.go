@@ -26,7 +26,7 @@ func areas() []area {
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 45500},
 		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 28500},
 		{"the command line", []string{"internal/cli"}, 16400},
-		{"the page", []string{"web"}, 25750},
+		{"the page", []string{"web"}, 25850},
 		{"the database", []string{"db", "internal/postgres"}, 15500},
 		{"what all share", []string{".", "internal", "schemas"}, 7500},
 		{"programs and development", []string{"cmd", "internal/dev", "examples", "deploy", "tools"}, 4200},

@@ -1,6 +1,6 @@
 // Requests to the API, with the cookie of the browser's session.
 import type { components } from '../api'
-import { type Json, parse, stringify } from './json'
+import { type Json, parseAnswer, stringify } from './json'
 
 export type Schemas = components['schemas']
 
@@ -84,6 +84,9 @@ function taken(at: string): Promise<Response> | undefined {
   return answer
 }
 
+// wasEarly reports whether start.js asked for a path, and nobody took the answer.
+export const wasEarly = (at: string) => early()?.has(at) ?? false
+
 // forgetEarly drops the early answers that nobody took: they may be older than the stream of events.
 export const forgetEarly = () => early()?.clear()
 
@@ -106,7 +109,7 @@ export async function request<T>(method: string, to: string, options: Options = 
     }))
   const text = await answer.text()
   const isJSON = /[/+]json\b/.test(answer.headers.get('Content-Type') ?? '')
-  const body = isJSON && text ? parse(text) : {}
+  const body = isJSON && text ? parseAnswer(text) : {}
   if (!answer.ok) throw new Problem(answer.status, body as Record<string, unknown>, answer.headers)
   return { body: body as T, etag: answer.headers.get('ETag') ?? '', headers: answer.headers }
 }

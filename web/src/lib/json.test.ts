@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { anyText } from '../form/random'
-import { Exact, keys, parse, same, stringify } from './json'
+import { Exact, keys, parse, parseAnswer, same, stringify } from './json'
 
 test('numbers keep their digits', () => {
   for (const text of ['9007199254740993', '1.0', '1e400', '-0', '{"a":[12345678901234567890.5,1]}', '0.1']) {
@@ -42,6 +42,35 @@ test('any text reads back as it was written', () => {
       anyText,
       (text) => stringify(parse(text)) === text && stringify(parse(stringify(parse(text), 2))) === text,
     ),
+  )
+})
+
+test('an answer is parsed as any text is', () => {
+  const read = (by: typeof parse, text: string) => {
+    try {
+      return stringify(by(text))
+    } catch (error) {
+      return String(error)
+    }
+  }
+  const texts = [
+    '-0',
+    '1.0',
+    '1e400',
+    '9007199254740993',
+    '{"b":1,"10":2,"2":3}',
+    '{"a":1,"a":2}',
+    '[1,]',
+    '',
+    '"\\u003c"',
+  ]
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  for (const text of [...texts, '{"__proto__":{"a":1}}\n', nested(500), nested(600), nested(100_000)])
+    expect(read(parseAnswer, text)).toBe(read(parse, text))
+  fc.assert(
+    fc.property(anyText, (text) => {
+      expect(read(parseAnswer, text)).toBe(read(parse, text))
+    }),
   )
 })
 

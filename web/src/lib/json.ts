@@ -55,6 +55,24 @@ export function parse(text: string): Json {
   return value
 }
 
+// parseAnswer parses the text of a server. JSON.parse, which is several times as fast as parse, counts where its value
+// is written as the same text: then no digit, key or order was lost.
+export function parseAnswer(text: string): Json {
+  try {
+    const value = JSON.parse(text) as Json
+    if (shallow(value, depth) && JSON.stringify(value) === text.trimEnd()) return value
+  } catch {
+    // parse names the place.
+  }
+  return parse(text)
+}
+
+// shallow reports whether a value is nested in so many levels at most.
+const shallow = (value: Json, levels: number): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((v) => shallow(v, levels - 1)))
+
 // depth bounds nesting. The server takes 32 levels of arguments, and schemas go deeper.
 const depth = 500
 

@@ -3,7 +3,7 @@
 // mark lists stale.
 import { useEffect, useSyncExternalStore } from 'react'
 import { forgetEarly, Problem } from './client'
-import { parse } from './json'
+import { parseAnswer } from './json'
 import { queries } from './query'
 import { Changes, compareIDs, type Event, patch, type Row } from './reduce'
 import { sessionEnded } from './session'
@@ -170,7 +170,7 @@ async function lead(signal: AbortSignal, tell: (told: Told) => void) {
           if (status.state !== 'live') say({ state: 'live' })
           for (const message of messages) {
             if (message.data) {
-              const event = parse(message.data) as unknown as Event
+              const event = parseAnswer(message.data) as unknown as Event
               hear(message.id, event)
               tell({ kind: 'event', id: message.id, event })
             } else if (message.id) {

@@ -18,12 +18,17 @@ export interface Me {
 
 export const meKey = ['me'] as const
 
+// meQuery reads who is logged in.
+export const meQuery = {
+  queryKey: meKey,
+  queryFn: ({ signal }: { signal: AbortSignal }) => get<Me>('/api/v1/me', {}, signal),
+  staleTime: 60_000,
+}
+
 // useMe returns who is logged in. A Problem with status 401 says that nobody is.
 export function useMe() {
   return useQuery<Me, Problem>({
-    queryKey: meKey,
-    queryFn: ({ signal }) => get<Me>('/api/v1/me', {}, signal),
-    staleTime: 60_000,
+    ...meQuery,
     retry: (count, problem) => count < 2 && problem.status !== 401,
   })
 }

@@ -79,28 +79,43 @@ export function diff(was: Json | undefined, now: Json | undefined, pointer = '')
   return [{ pointer, was, now }]
 }
 
-// differing returns the pointers in which values of a set are not all the same: all of diff between the first and each
-// other. The values are compared together, since a list compares a thousand.
-export function differing(values: readonly (Json | undefined)[], pointer = ''): string[] {
-  const [first] = values
-  const others = values.filter((value) => !Object.is(value, first))
-  if (others.length === 0) return []
-  const alike = Array.isArray(first) ? others.filter(Array.isArray) : isObject(first) ? others.filter(isObject) : []
-  if (!Array.isArray(first) && !isObject(first)) return others.some((value) => !same(first, value)) ? [pointer] : []
-  const inside = (name: string | number) =>
-    differing(
-      [first, ...alike].map((value) => member(value, name)),
-      join(pointer, name),
-    )
-  const deeper = Array.isArray(first)
-    ? Array.from({ length: Math.max(first.length, ...alike.map((value) => value.length as number)) }, (_, i) =>
-        inside(i),
-      )
-    : [...new Set([first, ...alike].flatMap((value) => keys(value as JsonObject)))].map(inside)
-  return [...(alike.length < others.length ? [pointer] : []), ...deeper.flat()]
+// Place is a place in the values of a set: differs where they are not all the same there.
+interface Place {
+  differs: boolean
+  within: Map<string, Place>
 }
 
-function member(value: Json | undefined, name: string | number): Json | undefined {
-  if (Array.isArray(value)) return value[name as number]
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+const place = (): Place => ({ differs: false, within: new Map() })
+
+// differing returns the pointers in which values of a set are not all the same: all of diff between the first and each
+// other. Pointers are written once at the end, since a list compares a thousand.
+export function differing([first, ...others]: readonly (Json | undefined)[]): string[] {
+  const root = place()
+  for (const other of others) compare(first, other, root)
+  return pointers(root, '')
+}
+
+function compare(a: Json | undefined, b: Json | undefined, at: Place) {
+  const lists = Array.isArray(a) && Array.isArray(b)
+  if (lists || (isObject(a) && isObject(b))) {
+    for (const name of names(a)) compare(member(a, name), member(b, name), inside(at, name))
+    for (const name of names(b)) if (member(a, name) === undefined) inside(at, name).differs = true
+  } else if (!at.differs && !same(a, b)) at.differs = true
+}
+
+const names = (value: Json[] | JsonObject) => (Array.isArray(value) ? Object.keys(value) : keys(value))
+
+function inside({ within }: Place, name: string): Place {
+  const known = within.get(name) ?? place()
+  if (!within.has(name)) within.set(name, known)
+  return known
+}
+
+function pointers({ differs, within }: Place, pointer: string): string[] {
+  const deeper = [...within].flatMap(([name, one]) => pointers(one, join(pointer, name)))
+  return differs ? [pointer, ...deeper] : deeper
+}
+
+function member(value: Json[] | JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(value, name) ? (value as JsonObject)[name] : undefined
 }

@@ -4,11 +4,12 @@ import { forecastQuery } from './decide'
 import { actionQuery, decided, type Item, keyOf, toolQuery } from './items'
 
 // readAhead reads all that is shown of an item, as far as it is not known.
-export function readAhead(item: Item) {
-  void queries.prefetchQuery(actionQuery(keyOf(item)))
-  void queries.prefetchQuery(toolQuery(item.tool))
-  if (decided(item.kind)) void queries.prefetchQuery(forecastQuery(keyOf(item)))
-}
+export const readAhead = (item: Item) =>
+  Promise.all([
+    queries.prefetchQuery(actionQuery(keyOf(item))),
+    queries.prefetchQuery(toolQuery(item.tool)),
+    decided(item.kind) && queries.prefetchQuery(forecastQuery(keyOf(item))),
+  ])
 
 // closed is the history state of an address at which a person closed the open item.
 export const closed = 'closed'

@@ -99,14 +99,17 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
 }
 
-export function useCounts(filters: Filters, enabled = true) {
+// countsQuery counts what waits, of any kind.
+export function countsQuery(filters: Filters) {
   const rest = { ...filters, kind: undefined, order: undefined }
-  return useQuery<Counts, Problem>({
+  return {
     queryKey: ['inbox-counts', rest],
-    enabled,
-    queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal),
-  })
+    queryFn: ({ signal }: { signal: AbortSignal }) => get<Counts>('/api/v1/inbox/counts', rest, signal),
+  }
 }
+
+export const useCounts = (filters: Filters, enabled = true) =>
+  useQuery<Counts, Problem>({ ...countsQuery(filters), enabled })
 
 // useItem returns the item that is opened: where the list has not come to it, it is looked for among what waits of its
 // tool and session, since who may decide about it stands there.

@@ -28,17 +28,14 @@ function parsed(item: Item): Known {
   }
 }
 
-// alike returns the other items of the same kind, tool, session and cohort.
+// groupOf names the items of the same kind, tool, session and cohort.
+export const groupOf = ({ kind, tool, session_id, mail }: Item) =>
+  JSON.stringify([kind, tool, session_id, mail?.cohort])
+
+// alike returns the other items of the same group.
 export function alike(item: Item, items: readonly Item[]): Item[] {
-  return items.filter(
-    (other) =>
-      other !== item &&
-      other.action_id !== item.action_id &&
-      other.kind === item.kind &&
-      other.tool === item.tool &&
-      other.session_id === item.session_id &&
-      other.mail?.cohort === item.mail?.cohort,
-  )
+  const group = groupOf(item)
+  return items.filter((other) => other.action_id !== item.action_id && groupOf(other) === group)
 }
 
 export interface Differences {

@@ -145,20 +145,25 @@ function useRounds(filters: Filters, loaded: Loaded | undefined) {
   }, [key, cursor, start?.readAt, failures])
 }
 
-// useInbox returns what waits, as far as it was scrolled to.
-export function useInbox(filters: Filters) {
+// inboxQuery reads the first page of what waits.
+export function inboxQuery(filters: Filters) {
   const key = ['inbox', filters]
-  const query = useQuery<Loaded, Problem>({
+  return {
     queryKey: key,
     structuralSharing: false,
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ signal }: { signal: AbortSignal }) => {
       const at = performance.now()
       const known = queries.getQueryData<Loaded>(key) !== undefined
       const page = await read(filters, '', known ? size : few, signal)
-      if (!known && page.items[0] && opensFirst()) readAhead(page.items[0])
+      if (!known && page.items[0] && opensFirst()) void readAhead(page.items[0])
       return begun(queries.getQueryData<Loaded>(key), page, at, filters.order?.[0])
     },
-  })
+  }
+}
+
+// useInbox returns what waits, as far as it was scrolled to.
+export function useInbox(filters: Filters) {
+  const query = useQuery<Loaded, Problem>(inboxQuery(filters))
   const loaded = query.data
   useRounds(filters, loaded)
   const reading = useRef('')

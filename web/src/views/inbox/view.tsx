@@ -30,7 +30,7 @@ import {
   useCounts,
   useItem,
 } from './items'
-import { alike, differences } from './likeness'
+import { alike, differences, groupOf } from './likeness'
 import { useInbox } from './loaded'
 import { useOver } from './memory'
 import { Row } from './Row'
@@ -185,7 +185,12 @@ export default function Inbox({ id: at }: { id?: string }) {
           />
         ) : (
           row >= 0 && (
-            <Likeness item={rows[row]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />
+            <Likeness
+              key={groupOf(rows[row]!)}
+              item={rows[row]!}
+              items={waiting}
+              onMark={(items) => setMarked(new Set(items.map(keyOf)))}
+            />
           )
         )}
       </section>
@@ -282,7 +287,7 @@ function summary(counts: Schemas['InboxCounts']): string {
 function useReadAhead(item: Item | undefined) {
   const id = item && keyOf(item)
   // biome-ignore lint/correctness/useExhaustiveDependencies: an item is read once, also where the list changes it later
-  useEffect(() => (item ? afterPaint(() => readAhead(item)) : undefined), [id])
+  useEffect(() => (item ? afterPaint(() => void readAhead(item)) : undefined), [id])
 }
 
 // joined returns filters as the API takes them, several with commas between.
@@ -392,23 +397,17 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   )
 }
 
-function likeness(item: Item, items: readonly Item[]) {
-  const others = decided(item.kind) ? alike(item, items) : []
-  return { item, others, differ: differences([item, ...others]) }
-}
+// restFor is how many milliseconds an item is open before its differences from a thousand others are looked for.
+const restFor = 300
 
-// Likeness compares the item with all others of the list, after the item is painted.
-function Likeness({
-  item: now,
-  items: all,
-  onMark,
-}: {
-  item: Item
-  items: readonly Item[]
-  onMark: (items: Item[]) => void
-}) {
-  const [{ item, others, differ }, setFound] = useState(() => likeness(now, []))
-  useEffect(() => afterPaint(() => setFound(likeness(now, all))), [now, all])
+// Likeness counts the items of the list that are like one, and names in what they differ once a person rests.
+function Likeness({ item, items, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
+  const others = useMemo(() => (decided(item.kind) ? alike(item, items) : []), [item, items])
+  const [differ, setDiffer] = useState(() => differences([]))
+  useEffect(() => {
+    const timer = setTimeout(() => setDiffer(differences([item, ...others])), restFor)
+    return () => clearTimeout(timer)
+  }, [item, others])
   if (!others.length) return null
   return (
     <p className="likeness row">
