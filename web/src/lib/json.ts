@@ -55,8 +55,8 @@ export function parse(text: string): Json {
   return value
 }
 
-// parseAnswer parses the text of a server. JSON.parse, which is several times as fast as parse, counts where its value
-// is written as the same text: then no digit, key or order was lost.
+// parseAnswer parses the text of a server. JSON.parse is several times as fast as parse, and exact where its value is
+// written as the same text again: no digit, key or order was lost.
 export function parseAnswer(text: string): Json {
   try {
     const value = JSON.parse(text) as Json
