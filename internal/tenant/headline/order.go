@@ -22,14 +22,20 @@ type Order struct {
 // NewOrder returns the order of a schema, which is read when the order is first used.
 func NewOrder(schema json.RawMessage) *Order { return &Order{schema: schema} }
 
+// maxPlaces bounds the places that are read of a schema. Values at the others keep their order.
+const maxPlaces = 1_000
+
 // ranks orders the values at one place of a schema. A nil *ranks orders none.
 type ranks struct {
-	// of has the position of each property.
-	of map[string]int
-	// inside has the order of each property's value, by position, and items that of
-	// the elements of a list.
-	inside []*ranks
-	items  *ranks
+	properties map[string]property
+	// items is the order of the elements of a list.
+	items *ranks
+}
+
+// property is the position of a property, and the order of its value.
+type property struct {
+	at     int
+	inside *ranks
 }
 
 func (o *Order) ranks() *ranks {
@@ -37,18 +43,18 @@ func (o *Order) ranks() *ranks {
 		return nil
 	}
 	o.once.Do(func() {
-		s := schemaReader{root: o.schema, known: make(map[string]*ranks)}
+		s := schemaReader{root: o.schema, known: make(map[string]*ranks), left: maxPlaces}
 		o.top = s.ranks(o.schema)
 	})
 	return o.top
 }
 
-// at returns the position of a member; members that are no property are last.
+// at returns the position of a member. Members without a property have the last one.
 func (r *ranks) at(name string) int {
-	if i, ok := r.of[name]; ok {
-		return i
+	if p, ok := r.properties[name]; ok {
+		return p.at
 	}
-	return len(r.of)
+	return len(r.properties)
 }
 
 // member returns the order of a member's value; nil if the schema has none.
@@ -56,10 +62,7 @@ func (r *ranks) member(name string) *ranks {
 	if r == nil {
 		return nil
 	}
-	if i, ok := r.of[name]; ok {
-		return r.inside[i]
-	}
-	return nil
+	return r.properties[name].inside
 }
 
 // element returns the order of the elements of a list; nil if the schema has none.
@@ -70,25 +73,29 @@ func (r *ranks) element() *ranks {
 	return r.items
 }
 
-// schemaReader reads the orders of one schema. known has those that references end at.
+// schemaReader reads the orders of one schema.
 type schemaReader struct {
-	root  json.RawMessage
+	root json.RawMessage
+	// known has the orders that references lead to.
 	known map[string]*ranks
+	// left is the number of places that may still be read.
+	left int
 }
 
 func (s *schemaReader) ranks(schema json.RawMessage) *ranks {
 	schema, ref := s.resolved(schema)
-	if r, ok := s.known[ref]; ok && ref != "" {
+	if r, ok := s.known[ref]; ok || s.left == 0 {
 		return r
 	}
-	r := &ranks{of: make(map[string]int)}
+	s.left--
+	r := &ranks{properties: make(map[string]property)}
 	if ref != "" {
 		s.known[ref] = r // before its parts, which may refer to it
 	}
 	parts := members(schema)
 	for _, p := range members(parts.find("properties")) {
-		if _, twice := r.of[p.name]; !twice {
-			r.of[p.name], r.inside = len(r.inside), append(r.inside, s.ranks(p.value))
+		if _, twice := r.properties[p.name]; !twice {
+			r.properties[p.name] = property{len(r.properties), s.ranks(p.value)}
 		}
 	}
 	if items := parts.find("items"); items != nil {
@@ -126,7 +133,7 @@ func (s *schemaReader) resolved(schema json.RawMessage) (end json.RawMessage, la
 
 // sort sorts the members of an object.
 func (r *ranks) sort(o []memberValue) {
-	if r != nil && len(r.of) > 0 {
+	if r != nil && len(r.properties) > 0 {
 		slices.SortStableFunc(o, func(a, b memberValue) int { return r.at(a.name) - r.at(b.name) })
 	}
 }

@@ -23,7 +23,8 @@ func read(args json.RawMessage, order *Order, recipients []contact.Pattern) (fie
 	return r.fields, err == nil && !r.tooMany
 }
 
-// value is a JSON value: a list, an object, or the text of a scalar. Zero is none.
+// value is a JSON value: a list, an object, or the text of a scalar. The zero value
+// stands for no value.
 type value struct {
 	kind    byte // '[', '{', '"' for a string, or 0 for another scalar
 	text    string
@@ -36,7 +37,7 @@ type memberValue struct {
 	value
 }
 
-// decode returns the next value. Behind an error it is what was read before.
+// decode returns the next value. With an error it returns the part that was read.
 func decode(dec *json.Decoder) (v value, err error) {
 	token, err := dec.Token()
 	if err != nil {

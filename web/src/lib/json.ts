@@ -67,7 +67,7 @@ export function parseAnswer(text: string): Json {
   return parse(text)
 }
 
-// shallow reports whether a value is nested in so many levels at most.
+// shallow reports whether a value has at most so many levels.
 const shallow = (value: Json, levels: number): boolean =>
   typeof value !== 'object' ||
   value === null ||

@@ -99,7 +99,7 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
 }
 
-// countsQuery counts what waits, of any kind.
+// countsQuery counts the items of every kind.
 export function countsQuery(filters: Filters) {
   const rest = { ...filters, kind: undefined, order: undefined }
   return {

@@ -28,15 +28,13 @@ function parsed(item: Item): Known {
   }
 }
 
-// groupOf names the items of the same kind, tool, session and cohort.
-export const groupOf = ({ kind, tool, session_id, mail }: Item) =>
-  JSON.stringify([kind, tool, session_id, mail?.cohort])
+// like reports whether two items have the same kind, tool, session and cohort.
+export const like = (a: Item, b: Item) =>
+  a.kind === b.kind && a.tool === b.tool && a.session_id === b.session_id && a.mail?.cohort === b.mail?.cohort
 
-// alike returns the other items of the same group.
-export function alike(item: Item, items: readonly Item[]): Item[] {
-  const group = groupOf(item)
-  return items.filter((other) => other.action_id !== item.action_id && groupOf(other) === group)
-}
+// alike returns the other items that are like one.
+export const alike = (item: Item, items: readonly Item[]) =>
+  items.filter((other) => other.action_id !== item.action_id && like(item, other))
 
 export interface Differences {
   pointers: string[]

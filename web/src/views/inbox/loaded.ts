@@ -145,7 +145,7 @@ function useRounds(filters: Filters, loaded: Loaded | undefined) {
   }, [key, cursor, start?.readAt, failures])
 }
 
-// inboxQuery reads the first page of what waits.
+// inboxQuery reads the first page of the list.
 export function inboxQuery(filters: Filters) {
   const key = ['inbox', filters]
   return {
@@ -161,7 +161,7 @@ export function inboxQuery(filters: Filters) {
   }
 }
 
-// useInbox returns what waits, as far as it was scrolled to.
+// useInbox returns the items of the pages that were loaded.
 export function useInbox(filters: Filters) {
   const query = useQuery<Loaded, Problem>(inboxQuery(filters))
   const loaded = query.data

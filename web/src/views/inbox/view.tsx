@@ -30,7 +30,7 @@ import {
   useCounts,
   useItem,
 } from './items'
-import { alike, differences, groupOf } from './likeness'
+import { alike, differences, like } from './likeness'
 import { useInbox } from './loaded'
 import { useOver } from './memory'
 import { Row } from './Row'
@@ -185,12 +185,7 @@ export default function Inbox({ id: at }: { id?: string }) {
           />
         ) : (
           row >= 0 && (
-            <Likeness
-              key={groupOf(rows[row]!)}
-              item={rows[row]!}
-              items={waiting}
-              onMark={(items) => setMarked(new Set(items.map(keyOf)))}
-            />
+            <Likeness item={rows[row]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />
           )
         )}
       </section>
@@ -397,17 +392,18 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   )
 }
 
-// restFor is how many milliseconds an item is open before its differences from a thousand others are looked for.
+// restFor is the time in milliseconds that an item is open before it is compared with a thousand others.
 const restFor = 300
 
-// Likeness counts the items of the list that are like one, and names in what they differ once a person rests.
+// Likeness counts the items of the list that are like one and, after restFor, names the arguments that differ.
 function Likeness({ item, items, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
   const others = useMemo(() => (decided(item.kind) ? alike(item, items) : []), [item, items])
-  const [differ, setDiffer] = useState(() => differences([]))
+  const [found, setFound] = useState({ item, differ: differences([]) })
   useEffect(() => {
-    const timer = setTimeout(() => setDiffer(differences([item, ...others])), restFor)
+    const timer = setTimeout(() => setFound({ item, differ: differences([item, ...others]) }), restFor)
     return () => clearTimeout(timer)
   }, [item, others])
+  const differ = like(item, found.item) ? found.differ : differences([])
   if (!others.length) return null
   return (
     <p className="likeness row">
