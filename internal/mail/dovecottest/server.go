@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -148,9 +149,15 @@ func (s *Server) configure() error {
 	return s.own(s.Dir)
 }
 
+// freePorts returns random ports that no system gives out by itself, so that no other
+// socket takes one before the server listens.
 func freePorts(n int) (ports []int, err error) {
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+	const first, end = 15000, 30000
+	for len(ports) < n {
+		listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", first+mathrand.IntN(end-first)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

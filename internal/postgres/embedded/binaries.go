@@ -226,10 +226,6 @@ func unpackInto(cache, final, repository string) (err error) {
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("18\n"), 0o600); err != nil {
 		return fmt.Errorf("prepare the download: %w", err)
 	}
-	port, err := freePort(context.Background(), 0)
-	if err != nil {
-		return err
-	}
 	unpacked := filepath.Join(work, "postgresql")
 	cfg := embeddedpostgres.DefaultConfig().
 		Version(downloadVersion).
@@ -237,7 +233,7 @@ func unpackInto(cache, final, repository string) (err error) {
 		RuntimePath(filepath.Join(work, "runtime")).
 		BinariesPath(unpacked).
 		DataPath(data).
-		Port(uint32(port)). // a TCP port
+		Port(uint32(somePort())). // a TCP port
 		Logger(io.Discard)
 	if repository != "" {
 		cfg = cfg.BinaryRepositoryURL(repository)

@@ -144,6 +144,9 @@ func serverSettings(cfg Config) map[string]string {
 
 // launchOn starts the process on a port and waits until it is ready.
 func (s *Server) launchOn(ctx context.Context, port int) error {
+	if err := available(ctx, port); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(s.folder.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the server's log: %w", err)

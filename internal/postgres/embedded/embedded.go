@@ -17,10 +17,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/url"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -31,8 +33,7 @@ const (
 	superuser = "postgres"
 	// startTimeout bounds the wait for a server that recovers from a crash.
 	startTimeout = 2 * time.Minute
-	// portAttempts bounds the retries when another process takes the free
-	// port before the server listens on it.
+	// portAttempts bounds the retries of a start whose random port is in use.
 	portAttempts = 5
 )
 
@@ -43,7 +44,7 @@ type Config struct {
 	// below it. Empty means a temporary folder, removed when the server stops.
 	// A folder that holds a server's data already is used as it is.
 	Dir string
-	// Port is the TCP port on 127.0.0.1. Zero means a free one.
+	// Port is the TCP port on 127.0.0.1. Zero means a random free one.
 	Port int
 	// Bin is the folder that holds initdb and postgres. Empty means the one in
 	// the variable COUNTERSIGN_PG_BIN, else the first installation found.
@@ -239,33 +240,36 @@ func (s *Server) end(ctx context.Context, mode Mode) {
 }
 
 // launch starts the process and waits until it is ready. For port 0 it picks a
-// free port, and another one if that was taken meanwhile. The caller holds
-// s.mu, or s is not shared yet.
+// port, and another one if that is in use. The caller holds s.mu, or s is not
+// shared yet.
 func (s *Server) launch(ctx context.Context, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		free, err := freePort(ctx, port)
-		if err != nil {
-			return err
-		}
-		err = s.launchOn(ctx, free)
-		if err == nil || port != 0 || attempt == portAttempts || !errors.Is(err, errPortTaken) {
+		err := s.launchOn(ctx, cmp.Or(port, somePort()))
+		if err == nil || port != 0 || attempt == portAttempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}
 	}
 }
 
-// freePort returns port if it is free, or a free one for 0.
-func freePort(ctx context.Context, port int) (int, error) {
+// somePort returns a random port that no system gives out by itself: Linux does from
+// 32768, macOS from 49152. So no other program's socket takes the port of a server
+// that restarts, unless it asks for that very port.
+func somePort() int {
+	const first, end = 15000, 30000 // Kubernetes gives nodes the ports from 30000
+	return first + mathrand.IntN(end-first)
+}
+
+// available returns an error if no server can listen on the port: EADDRINUSE if one does.
+func available(ctx context.Context, port int) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return 0, fmt.Errorf("port %d on 127.0.0.1 cannot be used: %w", port, err)
+		return fmt.Errorf("port %d on 127.0.0.1 cannot be used: %w", port, err)
 	}
-	free := l.Addr().(*net.TCPAddr).Port // a tcp4 listener has no other address
 	if err := l.Close(); err != nil {
-		return 0, fmt.Errorf("release port %d: %w", free, err)
+		return fmt.Errorf("release port %d: %w", port, err)
 	}
-	return free, nil
+	return nil
 }

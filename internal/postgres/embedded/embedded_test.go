@@ -198,6 +198,21 @@ func TestCrashedServerRestarts(t *testing.T) {
 	}
 }
 
+// A port of the system's own range may go to any socket while its server restarts.
+func TestPortIsNotOneThatTheSystemGivesOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, embedded.Config{})
+
+	u, err := url.Parse(s.URL())
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if port, err := strconv.Atoi(u.Port()); err != nil || port < 15000 || port >= 30000 {
+		t.Errorf("the port = %s, %v, want one from 15000 to 29999", u.Port(), err)
+	}
+}
+
 // TestStandby has a standby confirm a commit, and promotes it.
 func TestStandby(t *testing.T) {
 	t.Parallel()

@@ -144,14 +144,12 @@ func (f *folder) runningServer() (pid int, ok bool) {
 	return pid, true
 }
 
-var errPortTaken = errors.New("the port is in use")
-
 // explain adds the end of the server's log to the error of a start.
 func (f *folder) explain(err error) error {
 	log, _ := os.ReadFile(f.logFile()) // without a log there is nothing to add
 	text := tail(log)
 	if strings.Contains(text, "could not create any TCP/IP sockets") {
-		err = errors.Join(errPortTaken, err)
+		err = errors.Join(syscall.EADDRINUSE, err)
 	}
 	if text == "" {
 		return fmt.Errorf("start postgres: %w", err)
