@@ -149,8 +149,8 @@ func (s *Server) configure() error {
 	return s.own(s.Dir)
 }
 
-// freePorts returns random ports that no system gives out by itself, so that no other
-// socket takes one before the server listens.
+// freePorts returns random ports below the ephemeral ports, so that no socket that asks
+// for any port takes one before the server listens.
 func freePorts(n int) (ports []int, err error) {
 	const first, end = 15000, 30000
 	for len(ports) < n {

@@ -253,15 +253,15 @@ func (s *Server) launch(ctx context.Context, port int) error {
 	}
 }
 
-// somePort returns a random port that no system gives out by itself: Linux does from
-// 32768, macOS from 49152. So no other program's socket takes the port of a server
-// that restarts, unless it asks for that very port.
+// somePort returns a random port below the ephemeral ports, which begin at 32768 on
+// Linux and at 49152 on macOS unless an administrator changed that. So the port of a
+// server that restarts goes to no other socket that asks for any port.
 func somePort() int {
 	const first, end = 15000, 30000 // Kubernetes gives nodes the ports from 30000
 	return first + mathrand.IntN(end-first)
 }
 
-// available returns an error if no server can listen on the port: EADDRINUSE if one does.
+// available returns an error if a server cannot listen on the port: EADDRINUSE if it is in use.
 func available(ctx context.Context, port int) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -198,8 +198,8 @@ func TestCrashedServerRestarts(t *testing.T) {
 	}
 }
 
-// A port of the system's own range may go to any socket while its server restarts.
-func TestPortIsNotOneThatTheSystemGivesOut(t *testing.T) {
+// An ephemeral port may go to any socket while its server restarts.
+func TestPortIsNotEphemeral(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Config{})
 
