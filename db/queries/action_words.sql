@@ -1,9 +1,9 @@
 -- name: ActionWordsAdvance :exec
--- Moves a tenant's cursor, and pauses for four times as long as the transaction has
--- taken, so that the index takes a fifth of a processor at most.
+-- Moves a tenant's cursor, and pauses for a multiple of the time that the transaction has
+-- taken, so that the index leaves the processors to those who propose.
 UPDATE action_word_cursors c
 SET cursor_txid = @txid::xid8, cursor_event = @event_id, filled = c.filled + @filled::bigint,
-    next_at = clock_timestamp() + least(4 * (clock_timestamp() - now()), interval '10 seconds')
+    next_at = clock_timestamp() + least((clock_timestamp() - now()) * @pauses::float8, make_interval(secs => 10))
 WHERE c.tenant_id = @tenant_id;
 
 -- name: ActionWordsClaim :one
@@ -24,8 +24,8 @@ FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: ActionWordsEvents :many
 -- The next events after a position, with the actions of those kinds that change
--- words.
-SELECT e.txid, e.event_id, e.actor,
+-- words. recent reports whether one is younger than some seconds.
+SELECT e.txid, e.event_id, e.actor, (e.at > now() - make_interval(secs => @seconds::float8))::boolean AS recent,
     ARRAY(
         SELECT (i.item ->> 'action_id')::uuid
         FROM jsonb_array_elements(CASE WHEN e.kind = ANY (@kinds::text[]) THEN e.items ELSE '[]' END) i (item)

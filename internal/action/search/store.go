@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,12 @@ const (
 	eventsAtOnce  = 500
 	actionsAtOnce = 2000
 	readAtOnce    = 100
+	// pauses is the ratio of a tenant's pause to the step before it, so that a bulk load
+	// does not notice the index, and pausesLate that of a step all of whose events are
+	// older than late.
+	pauses     = 15
+	pausesLate = 4
+	late       = time.Minute
 )
 
 // changing returns the kinds of events after which an action has other words.
@@ -44,19 +51,22 @@ func Step(ctx context.Context, db postgres.Begins) (bool, error) {
 			return false, err
 		}
 		events, err := q.ActionWordsEvents(ctx, tx, &dbsqlc.ActionWordsEventsParams{
-			Kinds: postgres.Texts[string](changing()), TenantID: at.TenantID, Txid: at.CursorTxid, EventID: at.CursorEvent, Most: eventsAtOnce,
+			Kinds: postgres.Texts[string](changing()), TenantID: at.TenantID, Txid: at.CursorTxid, EventID: at.CursorEvent, Most: eventsAtOnce, Seconds: late.Seconds(),
 		})
 		if err != nil {
 			return false, err
 		}
 		people := make(map[envelope.ActionID]*index)
 		ids := make([]uuid.UUID, 0, len(events))
-		to := &dbsqlc.ActionWordsAdvanceParams{TenantID: at.TenantID}
+		to := &dbsqlc.ActionWordsAdvanceParams{TenantID: at.TenantID, Pauses: pausesLate}
 		for _, e := range events {
 			if len(ids) > 0 && len(ids)+len(e.ActionIds) > actionsAtOnce {
 				break
 			}
 			to.Txid, to.EventID = e.Txid, e.EventID
+			if e.Recent {
+				to.Pauses = pauses
+			}
 			name, _, _ := envelope.Actor(e.Actor).Parts()
 			for _, id := range e.ActionIds {
 				names, known := people[envelope.ActionID(id)]

@@ -86,6 +86,30 @@ func (f *fixture) finds(text string, want ...envelope.ActionID) {
 	}
 }
 
+// The index leaves a bulk load alone, and catches up when it is late. The test's
+// transaction stands for that of the step: a pause counts from its beginning.
+func TestStepPauses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	step := func(age string) (due, took float64) {
+		f.propose(`{}`, uuid.NewString())
+		f.Exec("UPDATE events SET at = now() - $2::interval WHERE tenant_id = $1", f.Tenant.String(), age)
+		f.index()
+		f.Must(func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `
+				SELECT extract(epoch FROM c.next_at - now()), extract(epoch FROM clock_timestamp() - now())
+				FROM action_word_cursors c WHERE c.tenant_id = $1`, f.Tenant).Scan(&due, &took)
+		})
+		return due, took
+	}
+	if due, took := step("2 minutes"); due > 5*took {
+		t.Errorf("late, the next step is due %.3f s after the beginning of one that took at most %.3f s, want at most 5 times as long", due, took)
+	}
+	if due, took := step("0"); due < min(5*took, 10) {
+		t.Errorf("the next step is due %.3f s after the beginning of one that took at most %.3f s, want 16 times as long, and 10 s at most", due, took)
+	}
+}
+
 func TestFind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -15,24 +15,26 @@ import (
 const actionWordsAdvance = `-- name: ActionWordsAdvance :exec
 UPDATE action_word_cursors c
 SET cursor_txid = $1::xid8, cursor_event = $2, filled = c.filled + $3::bigint,
-    next_at = clock_timestamp() + least(4 * (clock_timestamp() - now()), interval '10 seconds')
-WHERE c.tenant_id = $4
+    next_at = clock_timestamp() + least((clock_timestamp() - now()) * $4::float8, make_interval(secs => 10))
+WHERE c.tenant_id = $5
 `
 
 type ActionWordsAdvanceParams struct {
 	Txid     uint64
 	EventID  int64
 	Filled   int64
+	Pauses   float64
 	TenantID envelope.TenantID
 }
 
-// Moves a tenant's cursor, and pauses for four times as long as the transaction has
-// taken, so that the index takes a fifth of a processor at most.
+// Moves a tenant's cursor, and pauses for a multiple of the time that the transaction has
+// taken, so that the index leaves the processors to those who propose.
 func (q *Queries) ActionWordsAdvance(ctx context.Context, db DBTX, arg *ActionWordsAdvanceParams) error {
 	_, err := db.Exec(ctx, actionWordsAdvance,
 		arg.Txid,
 		arg.EventID,
 		arg.Filled,
+		arg.Pauses,
 		arg.TenantID,
 	)
 	return err
@@ -77,21 +79,22 @@ func (q *Queries) ActionWordsClaim(ctx context.Context, db DBTX) (ActionWordsCla
 }
 
 const actionWordsEvents = `-- name: ActionWordsEvents :many
-SELECT e.txid, e.event_id, e.actor,
+SELECT e.txid, e.event_id, e.actor, (e.at > now() - make_interval(secs => $1::float8))::boolean AS recent,
     ARRAY(
         SELECT (i.item ->> 'action_id')::uuid
-        FROM jsonb_array_elements(CASE WHEN e.kind = ANY ($1::text[]) THEN e.items ELSE '[]' END) i (item)
+        FROM jsonb_array_elements(CASE WHEN e.kind = ANY ($2::text[]) THEN e.items ELSE '[]' END) i (item)
         WHERE i.item ->> 'action_id' IS NOT NULL
     )::uuid[] AS action_ids
 FROM events e
-WHERE e.tenant_id = $2
-    AND (e.txid, e.event_id) > ($3::xid8, $4::bigint)
+WHERE e.tenant_id = $3
+    AND (e.txid, e.event_id) > ($4::xid8, $5::bigint)
     AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
 ORDER BY e.txid, e.event_id
-LIMIT $5::bigint
+LIMIT $6::bigint
 `
 
 type ActionWordsEventsParams struct {
+	Seconds  float64
 	Kinds    []string
 	TenantID envelope.TenantID
 	Txid     uint64
@@ -103,13 +106,15 @@ type ActionWordsEventsRow struct {
 	Txid      uint64
 	EventID   int64
 	Actor     string
+	Recent    bool
 	ActionIds []uuid.UUID
 }
 
 // The next events after a position, with the actions of those kinds that change
-// words.
+// words. recent reports whether one is younger than some seconds.
 func (q *Queries) ActionWordsEvents(ctx context.Context, db DBTX, arg *ActionWordsEventsParams) ([]ActionWordsEventsRow, error) {
 	rows, err := db.Query(ctx, actionWordsEvents,
+		arg.Seconds,
 		arg.Kinds,
 		arg.TenantID,
 		arg.Txid,
@@ -127,6 +132,7 @@ func (q *Queries) ActionWordsEvents(ctx context.Context, db DBTX, arg *ActionWor
 			&i.Txid,
 			&i.EventID,
 			&i.Actor,
+			&i.Recent,
 			&i.ActionIds,
 		); err != nil {
 			return nil, err
