@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
@@ -93,6 +95,38 @@ func TestBatchStoresTheSameRowsAsSingleProposals(t *testing.T) {
 			}
 			if a.Approval == envelope.ApprovalRequired && d.view(a.Action).ApprovalExpiresAt == nil {
 				t.Errorf("%s, number %d: its approval does not expire", name, i)
+			}
+		}
+	}
+}
+
+// TestAMixedBatchStoresTheSameColumns: another statement stores a batch whose rows differ.
+func TestAMixedBatchStoresTheSameColumns(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	columns := func(p *envelope.Proposal, others ...*envelope.Proposal) (columns map[string]any) {
+		answer := d.accept(append([]*envelope.Proposal{p}, others...)...)[0]
+		d.as(func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `SELECT (to_jsonb(a) || jsonb_build_object('outbox', to_jsonb(o) - 'action_id')) - ARRAY['action_id', 'external_id']
+				FROM actions a LEFT JOIN outbox o USING (tenant_id, action_id) WHERE a.action_id = $1`, uuid.UUID(answer.Action)).Scan(&columns)
+		})
+		return columns
+	}
+	for _, mode := range []envelope.Mode{envelope.ModeAllow, envelope.ModeRequireApproval, envelope.ModeDeny} {
+		for _, later := range []time.Time{{}, time.Date(2031, 5, 1, 0, 0, 0, 0, time.UTC)} {
+			d.mode("first:note", mode)
+			one := func() *envelope.Proposal {
+				p := note(uuid.NewString())
+				p.Tool.Source, p.Constraints.NotBefore, p.Constraints.MustRunBefore = "first", later, later
+				return p
+			}
+			other := note(uuid.NewString())
+			other.Tool.Source, other.Approval = "second", envelope.ApprovalRequired
+
+			alike, mixed := columns(one()), columns(one(), other)
+
+			if diff := cmp.Diff(alike, mixed); diff != "" {
+				t.Errorf("%s, %s (-alike +mixed):\n%s", mode, later, diff)
 			}
 		}
 	}

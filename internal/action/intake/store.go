@@ -19,6 +19,60 @@ import (
 // one of their names is taken, the error of either is a duplicate, and the transaction is
 // aborted.
 func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []*row) error {
+	store := insertMixed
+	if !slices.ContainsFunc(rows, func(r *row) bool { return !r.alike(rows[0]) }) {
+		store = insertAlike
+	}
+	if err := store(ctx, tx, tenant, version, now, rows); err != nil || !slices.ContainsFunc(rows, (*row).waits) {
+		return err
+	}
+	return insertApprovals(ctx, tx, tenant, rows)
+}
+
+// alike reports whether insertAlike can store two rows together.
+func (r *row) alike(other *row) bool {
+	p, q := r.proposal, other.proposal
+	return r.of == other.of && r.Tool == other.Tool && r.Employee == other.Employee && r.Session == other.Session && r.Risk == other.Risk &&
+		r.approval == other.approval && r.review == other.review && r.decision.ID == other.decision.ID &&
+		p.AutomationID == q.AutomationID && p.Tool.ComposioApp == q.Tool.ComposioApp && p.Constraints.Urgent == q.Constraints.Urgent &&
+		p.Constraints.NotBefore.Equal(q.Constraints.NotBefore) && p.Constraints.MustRunBefore.Equal(q.Constraints.MustRunBefore)
+}
+
+// insertAlike stores rows of one submission that differ only in their names, arguments
+// and buckets: most batches are of one tool.
+func insertAlike(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []*row) error {
+	n, r := len(rows), rows[0]
+	q, by := r.proposal, r.by
+	p := &dbsqlc.ActionInsertAlikeParams{
+		TenantID: tenant, ConfigVersion: version, WorkflowID: postgres.OrNull(by.Workflow),
+		ProposedBy: postgres.OrNull(by.Token), Person: postgres.OrNull(by.Proposer()), Awaited: by.Awaited, Traceparent: postgres.OrNull(r.traceparent),
+		EmployeeID: postgres.OrNull(uuid.UUID(r.Employee)), AutomationID: postgres.OrNull(q.AutomationID), SessionID: postgres.OrNull(r.Session),
+		SourceID: r.Tool.Key.Source, ToolName: r.Tool.Key.Action, ComposioApp: postgres.OrNull(q.Tool.ComposioApp),
+		Risk: string(r.Risk), Effect: string(r.Tool.Effect), DecisionID: r.decision.ID, ToolDigest: postgres.NotNull(r.Tool.Binding), ApprovalState: string(r.approval),
+		NotBefore: postgres.OrNull(q.Constraints.NotBefore.UTC()), MustRunBefore: postgres.OrNull(q.Constraints.MustRunBefore.UTC()),
+		MaxAttempts: int32(r.Tool.MaxAttempts), Urgent: q.Constraints.Urgent,
+		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
+		Args: make([][]byte, n), BucketIds: make([]int64, n), RateBuckets: make([]string, n),
+	}
+	if len(by.Origin) > 0 {
+		p.Origin = by.Origin
+	}
+	switch {
+	case r.waits():
+		p.ApprovalExpiresAt = new(r.expiresAt(now))
+	case r.approval == envelope.ApprovalDenied:
+		p.DecisionNote = new("policy")
+	}
+	for i, r := range rows {
+		q := r.proposal
+		p.ActionIds[i], p.ExternalIds[i], p.ContentDigests[i] = uuid.UUID(r.action), q.ExternalID, r.digest[:]
+		p.Args[i], p.BucketIds[i], p.RateBuckets[i] = q.Args, r.bucket, q.Constraints.RateBucket
+	}
+	return dbsqlc.New().ActionInsertAlike(ctx, postgres.Along(tx), p)
+}
+
+// insertMixed stores any rows.
+func insertMixed(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []*row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
 		TenantID: tenant, ConfigVersion: version, WorkflowID: postgres.OrNull(rows[0].by.Workflow),
@@ -51,15 +105,12 @@ func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version in
 		}
 	}
 	sendOnce(p)
-	if err := dbsqlc.New().ActionInsertMany(ctx, postgres.Along(tx), p); err != nil || p.ApprovalExpires == nil {
-		return err
-	}
-	return insertApprovals(ctx, tx, tenant, rows)
+	return dbsqlc.New().ActionInsertMany(ctx, postgres.Along(tx), p)
 }
 
 // sendOnce shortens each column that is the same in all rows to its first value,
-// as ActionInsertMany accepts it: most batches are of few tools, and encoding and
-// decoding every column of every row would cost as much as deciding about it.
+// as ActionInsertMany accepts it: encoding and decoding every column of every row
+// would cost as much as deciding about it.
 func sendOnce(p *dbsqlc.ActionInsertManyParams) {
 	p.ProposedBys, p.People, p.Origins, p.Awaited = once(p.ProposedBys), once(p.People), once(p.Origins), once(p.Awaited)
 	p.Traceparents = once(p.Traceparents)

@@ -42,7 +42,8 @@ func sqlMoves() map[string][]move {
 		"ActionWithdraw":    {{pending, envelope.EventUndo}},
 		"ActionsCancel":     {{pending, envelope.EventSkip}},
 		"ActionsExpire":     {{pending, envelope.EventSkip}},
-		"ActionInsertMany":  nil, // the initial state
+		"ActionInsertAlike": nil, // the initial state
+		"ActionInsertMany":  nil, // the same
 		"ActionsDecide":     nil, // envelope.NextApproval
 		"OutboxSettleBack":  nil, // Item.settle
 		"outboxSettleFinal": nil, // Item.settle

@@ -69,7 +69,7 @@ func TestACallTakesFewStatements(t *testing.T) {
 	f := newFixtureIn(t, db, mcpserver.Config{Poll: time.Hour}, nil).tenant("acme")
 	agent := f.connect(f.agent, withSessions)
 	want := map[string]int{
-		"TenantVersions": 2, "ActionLastTurn": 1, "SessionUsageTake": 1, "ActionInsertMany": 1, "EventInsertMany": 2,
+		"TenantVersions": 2, "ActionLastTurn": 1, "SessionUsageTake": 1, "ActionInsertAlike": 1, "EventInsertMany": 2,
 		"OutboxClaim": 1, "EnvelopePerID": 1,
 	}
 	agent.call(nameRead, object{"at": 0})
