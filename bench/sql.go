@@ -102,7 +102,7 @@ func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
 	defer done()
 	taker := proposal.NewTaker(h.pool, intake.New(h.pool, settings.NewCache(), intake.Config{}), h.tel.Log)
 	return timed(n, func() error {
-		return whileRunning(ctx, func(ctx context.Context) error { return take(ctx, taker) }, func() error {
+		return whileRunning(ctx, func(ctx context.Context) error { return take(ctx, h.pool, taker) }, func() error {
 			err := h.inBatches(n, func(batch []json.RawMessage) error {
 				_, err := app.Exec(ctx, proposeMany, batch)
 				return err
@@ -112,8 +112,23 @@ func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
 	})
 }
 
-// take takes proposals like a worker, but without notifications.
-func take(ctx context.Context, taker *proposal.Taker) error {
+// take takes and counts proposals like a worker, but without notifications.
+func take(ctx context.Context, db *pgxpool.Pool, taker *proposal.Taker) error {
+	counting := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil && process.Wait(ctx, 2*time.Second) == nil {
+			err = proposal.Count(ctx, db)
+		}
+		if ctx.Err() != nil {
+			err = nil
+		}
+		counting <- err
+	}()
+	return errors.Join(takeAll(ctx, taker), <-counting)
+}
+
+func takeAll(ctx context.Context, taker *proposal.Taker) error {
 	for {
 		more, _, err := taker.Step(ctx)
 		if ctx.Err() != nil {

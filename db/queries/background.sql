@@ -25,7 +25,7 @@ SELECT
         CROSS JOIN LATERAL (
             SELECT p.proposal_no FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
         ) first
-        WHERE l.held_until IS NULL OR l.held_until <= now()
+        WHERE l.held_until IS NULL OR l.held_until <= now() OR l.counted_at IS NULL OR l.counted_at < now() - interval '2 seconds'
     )::boolean AS proposals,
     EXISTS (
         SELECT 1 FROM action_word_cursors c

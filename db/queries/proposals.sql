@@ -19,6 +19,37 @@ SET (waiting, waiting_bytes) = (
     counted_at = clock_timestamp()
 WHERE l.login_id = @login_id;
 
+-- name: ProposalCountLock :one
+-- Reports whether the caller counts until its transaction ends. An advisory lock: the
+-- row lock of a login would keep its proposals from being taken meanwhile.
+SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0));
+
+-- name: ProposalCountNext :one
+-- Counts the waiting proposals of the login that was counted longest ago, as
+-- ProposalCount does, without a lock.
+SELECT l.login_id, l.counted_at, w.waiting, w.bytes
+FROM (
+    SELECT d.login_id, d.counted_at, d.waiting_max
+    FROM db_logins d
+    CROSS JOIN LATERAL (
+        SELECT p.proposal_no FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+    ) first
+    WHERE d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds'
+    ORDER BY d.counted_at NULLS FIRST
+    LIMIT 1
+) l
+CROSS JOIN LATERAL (
+    SELECT count(1)::integer AS waiting, coalesce(sum(b.bytes), 0)::bigint AS bytes FROM (
+        SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+    ) b
+) w;
+
+-- name: ProposalCounted :exec
+-- Stores a count, unless the login was counted since.
+UPDATE db_logins l
+SET waiting = @waiting, waiting_bytes = @bytes, counted_at = clock_timestamp()
+WHERE l.login_id = @login_id AND l.counted_at IS NOT DISTINCT FROM sqlc.narg(counted_at)::timestamptz;
+
 -- name: ProposalDelete :exec
 -- Deletes proposals that became actions.
 DELETE FROM proposals p WHERE p.tenant_id = @tenant_id AND p.proposal_id = ANY (@proposal_ids::uuid[]);
@@ -64,7 +95,7 @@ LIMIT @most::bigint;
 -- order; logins of other workers are skipped. bindings are the ids of all
 -- bindings of the login to the tenant. closed reports whether it may no longer
 -- propose, held whether its last turn ended in a pause, and uncounted whether
--- its waiting proposals are to be counted. The first proposal of each login is
+-- its waiting proposals were not counted for some time. The first proposal of each login is
 -- looked up in the index: EXISTS would let the planner hash all waiting ones.
 SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix,
     ARRAY(SELECT e.login_id FROM db_logins e WHERE e.tenant_id = l.tenant_id AND e.login = l.login)::uuid[] AS bindings,

@@ -12,6 +12,7 @@ const (
 	// lookEvery is the pause between two queries for work of the loops.
 	lookEvery = time.Second
 	// The debounces are the least times between two runs of a loop.
+	countDebounce     = 1900 * time.Millisecond
 	sweepDebounce     = 250 * time.Millisecond
 	deliverDebounce   = 20 * time.Millisecond
 	expireDebounce    = 1900 * time.Millisecond
@@ -96,7 +97,7 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 			loop *loop
 		}{
 			{work.Sweeps, f.sweep}, {work.Messages, f.deliver}, {work.Expiries, f.expire}, {work.Reconciliations, f.reconcile},
-			{work.Workflows, f.advance}, {work.Proposals, f.take}, {work.Words, f.index},
+			{work.Workflows, f.advance}, {work.Proposals, f.take}, {work.Proposals, f.count}, {work.Words, f.index},
 		} {
 			if found.due {
 				found.loop.poll()

@@ -50,9 +50,9 @@ type Worker struct {
 	waker    *Waker
 	log      *slog.Logger
 
-	watch, release, renew                                   *loop
-	take, sweep, deliver, expire, reconcile, advance, index *loop
-	workflows                                               *background.Workflows
+	watch, release, renew                                          *loop
+	take, count, sweep, deliver, expire, reconcile, advance, index *loop
+	workflows                                                      *background.Workflows
 	// subscribed reports whether subscriptions had messages at some time, so that
 	// events may have some again.
 	subscribed atomic.Bool
@@ -75,6 +75,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	f.workflows = background.NewWorkflows(db, in, log)
 	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
 	f.take = newLoop("take proposals", 0, log, background.TakeProposals(db, in, log))
+	f.count = newLoop("count proposals", countDebounce, log, background.CountProposals(db))
 	if !cfg.PollOnly {
 		f.listen = func(ctx context.Context) {
 			postgres.Listen(ctx, db, []string{proposalsChannel, workChannel, postgres.EventsChannel}, f.notified, log)
@@ -203,7 +204,7 @@ func (f *Worker) Run(ctx context.Context) error {
 	if f.listen != nil {
 		beside.Go(func() { f.listen(ctx) })
 	}
-	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance, f.index} {
+	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.count, f.sweep, f.deliver, f.expire, f.reconcile, f.advance, f.index} {
 		beside.Go(func() { l.run(ctx) })
 	}
 	err := f.pipeline.Run(ctx)

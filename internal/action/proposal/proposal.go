@@ -101,7 +101,7 @@ type login struct {
 	held  bool
 	pause time.Duration
 	// counted is the last count of waiting proposals, and uncounted reports whether
-	// it is due to be updated.
+	// it is old.
 	counted   int
 	uncounted bool
 }
@@ -110,6 +110,27 @@ type login struct {
 type taken struct {
 	id   uuid.UUID
 	body []byte
+}
+
+// bytes returns the size of proposals.
+func bytes(of []taken) (n int) {
+	for _, one := range of {
+		n += len(one.body)
+	}
+	return n
+}
+
+// Count counts the waiting proposals of logins, whose number countersign.propose limits,
+// if they were not counted for some time. One process at a time does that, and takers
+// go on meanwhile.
+func Count(ctx context.Context, db postgres.Begins) error {
+	for counted := true; counted && ctx.Err() == nil; {
+		var err error
+		if counted, err = postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (bool, error) { return countNext(ctx, tx) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // step takes proposals of a login. look is the parameter of intake.AcceptTx.
@@ -139,7 +160,8 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 				return err
 			}
 		}
-		if found.uncounted || found.counted > 0 && len(waiting) < most {
+		// Those of a login that has more are counted by Count: that takes long.
+		if len(waiting) < most && bytes(waiting) < takeBytes && (found.uncounted || found.counted > 0) {
 			return count(ctx, tx, found.id)
 		}
 		return nil

@@ -184,6 +184,14 @@ func takeAll(ctx context.Context, taker *proposal.Taker) error {
 	}
 }
 
+// count counts the waiting proposals of all logins.
+func (f *fixture) count() {
+	f.t.Helper()
+	if err := proposal.Count(f.t.Context(), f.db); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func (f *fixture) actions() int {
 	f.t.Helper()
 	return one[int](f, "SELECT count(1) FROM actions WHERE tenant_id = $1", f.tenant.String())
@@ -590,6 +598,74 @@ func TestFullLoginIsRefusedByTheWorkersCount(t *testing.T) {
 	if n := one[int](f, "SELECT waiting FROM db_logins WHERE login_id = $1", f.app.id); n != 0 {
 		t.Errorf("%d wait by the count of the worker that took the last one, want 0", n)
 	}
+}
+
+func TestCountLeavesTheTakersAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const counted = "SELECT counted_at IS NOT NULL FROM db_logins WHERE login_id = $1"
+	many := "SELECT countersign.propose_many(array_agg($1::jsonb)) FROM generate_series(1, $2::int)"
+	long := `{"type":"no","note":"` + strings.Repeat("x", 100_000) + `"}`
+	for _, of := range []struct {
+		name, body string
+		n, most    int
+	}{{"many", note, 1500, 1000}, {"long", long, 30, 11}} {
+		app := f.newLogin(f.tenant, nil)
+		if _, err := app.Exec(t.Context(), many, of.body, of.n); err != nil {
+			t.Fatal(err)
+		}
+		if more, _, err := f.taker.Step(t.Context()); err != nil || !more {
+			t.Fatalf("%s: Step() = %v, %v", of.name, more, err)
+		}
+		if one[bool](f, counted, app.id) {
+			t.Errorf("%s: the taker has counted those that are left", of.name)
+		}
+		f.count()
+		left := one[int](f, "SELECT count(1) FROM proposals WHERE login_id = $1 AND answered_at IS NULL", app.id)
+		if n := one[int](f, "SELECT waiting FROM db_logins WHERE login_id = $1", app.id); left != of.n-of.most || n != left {
+			t.Errorf("%s: %d wait by the count, and %d do, want %d", of.name, n, left, of.n-of.most)
+		}
+		f.exec("UPDATE db_logins SET held_until = NULL WHERE login_id = $1", app.id)
+		f.takeAll()
+		f.exec("DELETE FROM proposals WHERE login_id = $1", app.id)
+	}
+}
+
+// A count that was made before the taker took the last ones is not stored.
+func TestOldCountIsNotStored(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.app.propose(note)
+
+	if err := proposal.Count(t.Context(), between{f.db, f.takeAll}); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](f, "SELECT waiting FROM db_logins WHERE login_id = $1", f.app.id); n != 0 {
+		t.Errorf("%d wait by the earlier count, want the later one, 0", n)
+	}
+}
+
+// between is a database in which something happens before a count is stored.
+type between struct {
+	postgres.Begins
+	happens func()
+}
+
+func (b between) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := b.Begins.BeginTx(ctx, opts)
+	return betweenTx{tx, b.happens}, err
+}
+
+type betweenTx struct {
+	pgx.Tx
+	happens func()
+}
+
+func (b betweenTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if strings.Contains(sql, "ProposalCounted") {
+		b.happens()
+	}
+	return b.Tx.Exec(ctx, sql, args...)
 }
 
 func TestWithoutWorkersALoginCannotFillTheTable(t *testing.T) {

@@ -53,6 +53,25 @@ func count(ctx context.Context, tx pgx.Tx, login uuid.UUID) error {
 	return dbsqlc.New().ProposalCount(ctx, tx, login)
 }
 
+// countNext counts the waiting proposals of one login. It reports false if no count is
+// due, or another process counts.
+func countNext(ctx context.Context, tx pgx.Tx) (bool, error) {
+	q := dbsqlc.New()
+	if locked, err := q.ProposalCountLock(ctx, tx); err != nil || !locked {
+		return false, err
+	}
+	r, err := q.ProposalCountNext(ctx, tx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, q.ProposalCounted(ctx, tx, &dbsqlc.ProposalCountedParams{
+		LoginID: r.LoginID, CountedAt: r.CountedAt, Waiting: r.Waiting, Bytes: r.Bytes,
+	})
+}
+
 func remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil

@@ -58,6 +58,83 @@ func (q *Queries) ProposalCount(ctx context.Context, db DBTX, loginID uuid.UUID)
 	return err
 }
 
+const proposalCountLock = `-- name: ProposalCountLock :one
+SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0))
+`
+
+// Reports whether the caller counts until its transaction ends. An advisory lock: the
+// row lock of a login would keep its proposals from being taken meanwhile.
+func (q *Queries) ProposalCountLock(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, proposalCountLock)
+	var pg_try_advisory_xact_lock bool
+	err := row.Scan(&pg_try_advisory_xact_lock)
+	return pg_try_advisory_xact_lock, err
+}
+
+const proposalCountNext = `-- name: ProposalCountNext :one
+SELECT l.login_id, l.counted_at, w.waiting, w.bytes
+FROM (
+    SELECT d.login_id, d.counted_at, d.waiting_max
+    FROM db_logins d
+    CROSS JOIN LATERAL (
+        SELECT p.proposal_no FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+    ) first
+    WHERE d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds'
+    ORDER BY d.counted_at NULLS FIRST
+    LIMIT 1
+) l
+CROSS JOIN LATERAL (
+    SELECT count(1)::integer AS waiting, coalesce(sum(b.bytes), 0)::bigint AS bytes FROM (
+        SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+    ) b
+) w
+`
+
+type ProposalCountNextRow struct {
+	LoginID   uuid.UUID
+	CountedAt *time.Time
+	Waiting   int32
+	Bytes     int64
+}
+
+// Counts the waiting proposals of the login that was counted longest ago, as
+// ProposalCount does, without a lock.
+func (q *Queries) ProposalCountNext(ctx context.Context, db DBTX) (ProposalCountNextRow, error) {
+	row := db.QueryRow(ctx, proposalCountNext)
+	var i ProposalCountNextRow
+	err := row.Scan(
+		&i.LoginID,
+		&i.CountedAt,
+		&i.Waiting,
+		&i.Bytes,
+	)
+	return i, err
+}
+
+const proposalCounted = `-- name: ProposalCounted :exec
+UPDATE db_logins l
+SET waiting = $1, waiting_bytes = $2, counted_at = clock_timestamp()
+WHERE l.login_id = $3 AND l.counted_at IS NOT DISTINCT FROM $4::timestamptz
+`
+
+type ProposalCountedParams struct {
+	Waiting   int32
+	Bytes     int64
+	LoginID   uuid.UUID
+	CountedAt *time.Time
+}
+
+// Stores a count, unless the login was counted since.
+func (q *Queries) ProposalCounted(ctx context.Context, db DBTX, arg *ProposalCountedParams) error {
+	_, err := db.Exec(ctx, proposalCounted,
+		arg.Waiting,
+		arg.Bytes,
+		arg.LoginID,
+		arg.CountedAt,
+	)
+	return err
+}
+
 const proposalDelete = `-- name: ProposalDelete :exec
 DELETE FROM proposals p WHERE p.tenant_id = $1 AND p.proposal_id = ANY ($2::uuid[])
 `
@@ -280,7 +357,7 @@ type ProposalNextLoginRow struct {
 // order; logins of other workers are skipped. bindings are the ids of all
 // bindings of the login to the tenant. closed reports whether it may no longer
 // propose, held whether its last turn ended in a pause, and uncounted whether
-// its waiting proposals are to be counted. The first proposal of each login is
+// its waiting proposals were not counted for some time. The first proposal of each login is
 // looked up in the index: EXISTS would let the planner hash all waiting ones.
 func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextLoginRow, error) {
 	row := db.QueryRow(ctx, proposalNextLogin)

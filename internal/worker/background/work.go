@@ -60,6 +60,11 @@ func TakeProposals(db postgres.Begins, in *intake.Intake, log *slog.Logger) Work
 	}
 }
 
+// CountProposals returns the work that counts waiting proposals where that is due.
+func CountProposals(db postgres.Begins) Work {
+	return func(ctx context.Context) (time.Duration, error) { return 0, proposal.Count(ctx, db) }
+}
+
 // Deliver returns the work that proposes the messages of subscriptions until none is
 // due.
 func Deliver(db postgres.Begins, cache *settings.Cache, in *intake.Intake, links web.Base, log *slog.Logger) Work {
