@@ -600,6 +600,43 @@ func TestFullLoginIsRefusedByTheWorkersCount(t *testing.T) {
 	}
 }
 
+// With the statistics of a time when a page had more and shorter proposals, a plan that
+// reads and sorts all of them looks as cheap as one for the first.
+func TestTakerReadsOnlyTheFirst(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec("ALTER TABLE proposals SET (autovacuum_enabled = off)")
+	const waiting = 10_000
+	f.exec(`INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes)
+		SELECT $1, gen_random_uuid(), $2, b, octet_length(b) FROM generate_series(1, $3) n, concat('{"n":', n, ',"note":"', repeat('x', 500), '"}') b`,
+		f.tenant.String(), f.app.id, waiting)
+	f.exec("UPDATE pg_class SET relpages = 10, reltuples = 10000 WHERE oid = 'proposals'::regclass")
+	f.exec("UPDATE db_logins SET held_until = now() WHERE login_id = $1", f.app.id)
+	plans := ""
+	config := f.db.Config()
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { plans += n.Message }
+	registered := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		err := registered(ctx, conn)
+		_, explain := conn.Exec(ctx, "LOAD 'auto_explain'; SET plan_cache_mode = auto; SET auto_explain.log_min_duration = 0; SET auto_explain.log_level = notice")
+		return errors.Join(err, explain)
+	}
+	config.MaxConns = 1
+	db, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if more, _, err := f.newTaker(db).Step(t.Context()); err != nil || !more {
+		t.Fatalf("Step() = %v, %v", more, err)
+	}
+	_, plan, _ := strings.Cut(plans, "ProposalTake")
+	plan, _, _ = strings.Cut(plan, "Query Text")
+	if !strings.Contains(plan, "Index Scan using proposals_waiting") || strings.Contains(plan, "Sort") {
+		t.Errorf("all waiting ones are read:%s", plan)
+	}
+}
+
 func TestCountLeavesTheTakersAlone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

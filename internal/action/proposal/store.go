@@ -41,6 +41,9 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 }
 
 func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
+	if err := postgres.ByIndex(ctx, tx); err != nil {
+		return nil, err
+	}
 	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most), MostBytes: takeBytes})
 	return postgres.Map(rows, err, func(r dbsqlc.ProposalTakeRow) taken { return taken{r.ProposalID, []byte(r.Body)} })
 }
