@@ -8,51 +8,33 @@ FROM (
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = a.proposal_id;
 
 -- name: ProposalCount :exec
--- Counts the waiting proposals of a login whose row the caller has locked, up to
--- the limit that countersign.propose checks.
+-- Counts the waiting proposals of logins that were not counted for some time, up to the
+-- limit that countersign.propose checks. One process at a time: an advisory lock, since
+-- a row lock would keep a login's proposals from being taken. ORDER BY needs all counts
+-- before a row is locked. A login that was counted meanwhile keeps the later count.
 UPDATE db_logins l
-SET (waiting, waiting_bytes) = (
-        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
-            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
-        ) w
-    ),
-    counted_at = clock_timestamp()
-WHERE l.login_id = @login_id;
-
--- name: ProposalCountLock :one
--- Reports whether the caller counts until its transaction ends. An advisory lock: the
--- row lock of a login would keep its proposals from being taken meanwhile.
-SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0));
-
--- name: ProposalCountNext :one
--- Counts the waiting proposals of the login that was counted longest ago, as
--- ProposalCount does, without a lock.
-SELECT l.login_id, l.counted_at, w.waiting, w.bytes
+SET waiting = c.waiting, waiting_bytes = c.bytes, counted_at = clock_timestamp()
 FROM (
-    SELECT d.login_id, d.counted_at, d.waiting_max
+    SELECT d.login_id, d.counted_at, w.waiting, w.bytes
     FROM db_logins d
     CROSS JOIN LATERAL (
-        SELECT p.proposal_no FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
-    ) first
-    WHERE d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds'
-    ORDER BY d.counted_at NULLS FIRST
-    LIMIT 1
-) l
-CROSS JOIN LATERAL (
-    SELECT count(1)::integer AS waiting, coalesce(sum(b.bytes), 0)::bigint AS bytes FROM (
-        SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
-    ) b
-) w;
-
--- name: ProposalCounted :exec
--- Stores a count, unless the login was counted since.
-UPDATE db_logins l
-SET waiting = @waiting, waiting_bytes = @bytes, counted_at = clock_timestamp()
-WHERE l.login_id = @login_id AND l.counted_at IS NOT DISTINCT FROM sqlc.narg(counted_at)::timestamptz;
+        SELECT count(1) AS waiting, sum(b.bytes) AS bytes
+        FROM (SELECT p.bytes FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL LIMIT d.waiting_max) b
+    ) w
+    WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0)))
+        AND (d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds')
+        AND w.waiting > 0
+    ORDER BY w.waiting
+) c
+WHERE l.login_id = c.login_id AND l.counted_at IS NOT DISTINCT FROM c.counted_at;
 
 -- name: ProposalDelete :exec
 -- Deletes proposals that became actions.
 DELETE FROM proposals p WHERE p.tenant_id = @tenant_id AND p.proposal_id = ANY (@proposal_ids::uuid[]);
+
+-- name: ProposalDrained :exec
+-- Counts none of a login whose row the caller has locked, and whose last ones it takes.
+UPDATE db_logins l SET waiting = 0, waiting_bytes = 0, counted_at = clock_timestamp() WHERE l.login_id = @login_id;
 
 -- name: ProposalGet :one
 SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem, p.body

@@ -234,14 +234,6 @@ func PlanAnew(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// ByIndex has the rest of a transaction's statements read rows by an index, in its
-// order. It is for the first rows of many: a plan for the few that there were reads
-// all of them, and sorts.
-func ByIndex(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, "SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)")
-	return err
-}
-
 // ReadOnly returns the scope with a read-only transaction.
 func (s Scope) ReadOnly() Scope {
 	s.readOnly = true

@@ -120,19 +120,6 @@ func bytes(of []taken) (n int) {
 	return n
 }
 
-// Count counts the waiting proposals of logins, whose number countersign.propose limits,
-// if they were not counted for some time. One process at a time does that, and takers
-// go on meanwhile.
-func Count(ctx context.Context, db postgres.Begins) error {
-	for counted := true; counted && ctx.Err() == nil; {
-		var err error
-		if counted, err = postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (bool, error) { return countNext(ctx, tx) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // step takes proposals of a login. look is the parameter of intake.AcceptTx.
 func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 	var found *login
@@ -160,9 +147,9 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 				return err
 			}
 		}
-		// Those of a login that has more are counted by Count: that takes long.
+		// What is left of many is counted by Count: that takes long.
 		if len(waiting) < most && bytes(waiting) < takeBytes && (found.uncounted || found.counted > 0) {
-			return count(ctx, tx, found.id)
+			return drained(ctx, tx, found.id)
 		}
 		return nil
 	})

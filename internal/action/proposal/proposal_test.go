@@ -673,36 +673,28 @@ func TestOldCountIsNotStored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.app.propose(note)
+	taking, err := f.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taking.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := taking.Exec(t.Context(), "UPDATE db_logins SET waiting = 0, counted_at = now() WHERE login_id = $1", f.app.id); err != nil {
+		t.Fatal(err)
+	}
+	counted := make(chan error, 1)
+	go func() { counted <- proposal.Count(t.Context(), f.db) }()
+	for !one[bool](f, "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')") {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 
-	if err := proposal.Count(t.Context(), between{f.db, f.takeAll}); err != nil {
+	if err := errors.Join(taking.Commit(t.Context()), <-counted); err != nil {
 		t.Fatal(err)
 	}
 	if n := one[int](f, "SELECT waiting FROM db_logins WHERE login_id = $1", f.app.id); n != 0 {
 		t.Errorf("%d wait by the earlier count, want the later one, 0", n)
 	}
-}
-
-// between is a database in which something happens before a count is stored.
-type between struct {
-	postgres.Begins
-	happens func()
-}
-
-func (b between) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
-	tx, err := b.Begins.BeginTx(ctx, opts)
-	return betweenTx{tx, b.happens}, err
-}
-
-type betweenTx struct {
-	pgx.Tx
-	happens func()
-}
-
-func (b betweenTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if strings.Contains(sql, "ProposalCounted") {
-		b.happens()
-	}
-	return b.Tx.Exec(ctx, sql, args...)
 }
 
 func TestWithoutWorkersALoginCannotFillTheTable(t *testing.T) {

@@ -41,7 +41,9 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 }
 
 func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
-	if err := postgres.ByIndex(ctx, tx); err != nil {
+	// They are read by their index, in its order: a plan for the few that there were
+	// reads all that wait, and sorts them.
+	if _, err := tx.Exec(ctx, "SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)"); err != nil {
 		return nil, err
 	}
 	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most), MostBytes: takeBytes})
@@ -52,27 +54,15 @@ func hold(ctx context.Context, tx pgx.Tx, login uuid.UUID, long time.Duration) e
 	return dbsqlc.New().ProposalHold(ctx, tx, &dbsqlc.ProposalHoldParams{LoginID: login, Seconds: long.Seconds()})
 }
 
-func count(ctx context.Context, tx pgx.Tx, login uuid.UUID) error {
-	return dbsqlc.New().ProposalCount(ctx, tx, login)
+func drained(ctx context.Context, tx pgx.Tx, login uuid.UUID) error {
+	return dbsqlc.New().ProposalDrained(ctx, tx, login)
 }
 
-// countNext counts the waiting proposals of one login. It reports false if no count is
-// due, or another process counts.
-func countNext(ctx context.Context, tx pgx.Tx) (bool, error) {
-	q := dbsqlc.New()
-	if locked, err := q.ProposalCountLock(ctx, tx); err != nil || !locked {
-		return false, err
-	}
-	r, err := q.ProposalCountNext(ctx, tx)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, q.ProposalCounted(ctx, tx, &dbsqlc.ProposalCountedParams{
-		LoginID: r.LoginID, CountedAt: r.CountedAt, Waiting: r.Waiting, Bytes: r.Bytes,
-	})
+// Count counts the waiting proposals of logins, whose number countersign.propose limits,
+// if they were not counted for some time. One process at a time does that, and takers
+// go on meanwhile.
+func Count(ctx context.Context, db postgres.Begins) error {
+	return postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error { return dbsqlc.New().ProposalCount(ctx, tx) })
 }
 
 func remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid.UUID) error {

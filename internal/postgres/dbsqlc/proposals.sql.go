@@ -42,96 +42,28 @@ func (q *Queries) ProposalAnswer(ctx context.Context, db DBTX, arg *ProposalAnsw
 
 const proposalCount = `-- name: ProposalCount :exec
 UPDATE db_logins l
-SET (waiting, waiting_bytes) = (
-        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
-            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
-        ) w
-    ),
-    counted_at = clock_timestamp()
-WHERE l.login_id = $1
-`
-
-// Counts the waiting proposals of a login whose row the caller has locked, up to
-// the limit that countersign.propose checks.
-func (q *Queries) ProposalCount(ctx context.Context, db DBTX, loginID uuid.UUID) error {
-	_, err := db.Exec(ctx, proposalCount, loginID)
-	return err
-}
-
-const proposalCountLock = `-- name: ProposalCountLock :one
-SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0))
-`
-
-// Reports whether the caller counts until its transaction ends. An advisory lock: the
-// row lock of a login would keep its proposals from being taken meanwhile.
-func (q *Queries) ProposalCountLock(ctx context.Context, db DBTX) (bool, error) {
-	row := db.QueryRow(ctx, proposalCountLock)
-	var pg_try_advisory_xact_lock bool
-	err := row.Scan(&pg_try_advisory_xact_lock)
-	return pg_try_advisory_xact_lock, err
-}
-
-const proposalCountNext = `-- name: ProposalCountNext :one
-SELECT l.login_id, l.counted_at, w.waiting, w.bytes
+SET waiting = c.waiting, waiting_bytes = c.bytes, counted_at = clock_timestamp()
 FROM (
-    SELECT d.login_id, d.counted_at, d.waiting_max
+    SELECT d.login_id, d.counted_at, w.waiting, w.bytes
     FROM db_logins d
     CROSS JOIN LATERAL (
-        SELECT p.proposal_no FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
-    ) first
-    WHERE d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds'
-    ORDER BY d.counted_at NULLS FIRST
-    LIMIT 1
-) l
-CROSS JOIN LATERAL (
-    SELECT count(1)::integer AS waiting, coalesce(sum(b.bytes), 0)::bigint AS bytes FROM (
-        SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
-    ) b
-) w
+        SELECT count(1) AS waiting, sum(b.bytes) AS bytes
+        FROM (SELECT p.bytes FROM proposals p WHERE p.login_id = d.login_id AND p.answered_at IS NULL LIMIT d.waiting_max) b
+    ) w
+    WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('countersign count of proposals', 0)))
+        AND (d.counted_at IS NULL OR d.counted_at < now() - interval '2 seconds')
+        AND w.waiting > 0
+    ORDER BY w.waiting
+) c
+WHERE l.login_id = c.login_id AND l.counted_at IS NOT DISTINCT FROM c.counted_at
 `
 
-type ProposalCountNextRow struct {
-	LoginID   uuid.UUID
-	CountedAt *time.Time
-	Waiting   int32
-	Bytes     int64
-}
-
-// Counts the waiting proposals of the login that was counted longest ago, as
-// ProposalCount does, without a lock.
-func (q *Queries) ProposalCountNext(ctx context.Context, db DBTX) (ProposalCountNextRow, error) {
-	row := db.QueryRow(ctx, proposalCountNext)
-	var i ProposalCountNextRow
-	err := row.Scan(
-		&i.LoginID,
-		&i.CountedAt,
-		&i.Waiting,
-		&i.Bytes,
-	)
-	return i, err
-}
-
-const proposalCounted = `-- name: ProposalCounted :exec
-UPDATE db_logins l
-SET waiting = $1, waiting_bytes = $2, counted_at = clock_timestamp()
-WHERE l.login_id = $3 AND l.counted_at IS NOT DISTINCT FROM $4::timestamptz
-`
-
-type ProposalCountedParams struct {
-	Waiting   int32
-	Bytes     int64
-	LoginID   uuid.UUID
-	CountedAt *time.Time
-}
-
-// Stores a count, unless the login was counted since.
-func (q *Queries) ProposalCounted(ctx context.Context, db DBTX, arg *ProposalCountedParams) error {
-	_, err := db.Exec(ctx, proposalCounted,
-		arg.Waiting,
-		arg.Bytes,
-		arg.LoginID,
-		arg.CountedAt,
-	)
+// Counts the waiting proposals of logins that were not counted for some time, up to the
+// limit that countersign.propose checks. One process at a time: an advisory lock, since
+// a row lock would keep a login's proposals from being taken. ORDER BY needs all counts
+// before a row is locked. A login that was counted meanwhile keeps the later count.
+func (q *Queries) ProposalCount(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, proposalCount)
 	return err
 }
 
@@ -147,6 +79,16 @@ type ProposalDeleteParams struct {
 // Deletes proposals that became actions.
 func (q *Queries) ProposalDelete(ctx context.Context, db DBTX, arg *ProposalDeleteParams) error {
 	_, err := db.Exec(ctx, proposalDelete, arg.TenantID, arg.ProposalIds)
+	return err
+}
+
+const proposalDrained = `-- name: ProposalDrained :exec
+UPDATE db_logins l SET waiting = 0, waiting_bytes = 0, counted_at = clock_timestamp() WHERE l.login_id = $1
+`
+
+// Counts none of a login whose row the caller has locked, and whose last ones it takes.
+func (q *Queries) ProposalDrained(ctx context.Context, db DBTX, loginID uuid.UUID) error {
+	_, err := db.Exec(ctx, proposalDrained, loginID)
 	return err
 }
 
