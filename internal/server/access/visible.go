@@ -98,21 +98,27 @@ func Lookalikes(by identity.Principal, marks []lookalike.Mark) []wire.Lookalike 
 // anybody who reads the arguments may read it.
 func Warning(args json.RawMessage) string { return lookalike.Warning(args, 3) }
 
-// MarkLookalikes sets the look-alikes of actions, from the arguments that they show, in
-// one query.
-func MarkLookalikes(ctx context.Context, tx pgx.Tx, by identity.Principal, snap *settings.Settings, rows []wire.Action) error {
+// MarkLookalikes sets the look-alikes of actions, from the arguments that they show. It
+// makes one query, by inTx, if these have names.
+func MarkLookalikes(inTx func(func(ctx context.Context, tx pgx.Tx) error) error, by identity.Principal, snap *settings.Settings, rows []wire.Action) error {
 	if by.Role == identity.RoleAgent {
 		return nil
 	}
-	calls := make([][]lookalike.Name, len(rows))
+	calls, named := make([][]lookalike.Name, len(rows)), false
 	for i := range rows {
 		calls[i] = lookalike.Names(rows[i].Envelope.Args)
+		named = named || len(calls[i]) > 0
 	}
-	marks, err := known.Marks(ctx, tx, by.Tenant, snap.Sources(), calls)
-	for i := range marks {
-		rows[i].Lookalikes = Lookalikes(by, marks[i])
+	if !named {
+		return nil
 	}
-	return err
+	return inTx(func(ctx context.Context, tx pgx.Tx) error {
+		marks, err := known.Marks(ctx, tx, by.Tenant, snap.Sources(), calls)
+		for i := range marks {
+			rows[i].Lookalikes = Lookalikes(by, marks[i])
+		}
+		return err
+	})
 }
 
 // Lists returns which tools a caller may list.

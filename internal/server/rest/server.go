@@ -160,7 +160,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}, reads: newSharedReads()}
 	s.backend = &request.Backend{
-		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
+		DB: core.DB, Catalog: core.Catalog, Settings: settings.NewReader(core.DB, core.Catalog), Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),
 		Vault: cfg.Vault, SourceNetworks: cfg.SourceNetworks, MailKey: cfg.MailKey, Mail: triage.ActionMail, CheckEdit: triage.CheckEdit, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),

@@ -74,7 +74,7 @@ func TestRequestsTakeFewStatements(t *testing.T) {
 
 	want := map[string]counts{
 		"propose what policy allows": {4, 2}, "propose what people decide": {5, 2}, "propose a duplicate": {5, 3}, "propose what is invalid": {0, 0},
-		"read an action": {2, 2}, "list 50 actions": {3, 1}, "read the inbox": {5, 1}, "the matrix of policy": {1, 1}, "list tools": {2, 1}, "approve": {14, 3},
+		"read an action": {2, 2}, "list 50 actions": {3, 2}, "read the inbox": {5, 1}, "the matrix of policy": {1, 1}, "list tools": {2, 1}, "approve": {14, 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statements and transactions (-want +got):\n%s", diff)

@@ -2,13 +2,10 @@ package actions
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -18,7 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
-	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // invokeBody is the body of a call of a tool.
@@ -91,9 +87,7 @@ func Invoke(c *request.Call, in invokeBody) error {
 // returned without its definition, so that an earlier call of it is still
 // known.
 func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
-	snap, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (*settings.Settings, error) {
-		return c.Catalog.Current(ctx, tx, c.By.Tenant)
-	})
+	snap, err := c.Settings.Current(c.R.Context(), c.By.Tenant)
 	if err != nil {
 		return envelope.Tool{}, nil, err
 	}

@@ -47,10 +47,12 @@ func Show(c *request.Call, id envelope.ActionID) error {
 		}
 	}
 	c.SetETag(tag)
+	snap, err := c.Settings.Current(c.R.Context(), c.By.Tenant)
+	if err != nil {
+		return err
+	}
 	one := []wire.Action{shown}
-	if _, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (any, error) {
-		return nil, describe(ctx, tx, c, one)
-	}); err != nil {
+	if err := describe(c.InTx, c.By, snap, one); err != nil {
 		return err
 	}
 	if err := addMail(c, one); err != nil {
@@ -82,6 +84,10 @@ func List(c *request.Call) error {
 	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
 		return c.JSON(http.StatusOK, shown)
 	}
+	snap, err := c.Settings.Current(c.R.Context(), c.By.Tenant)
+	if err != nil {
+		return err
+	}
 	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.Page, error) {
 		page, err := outbox.List(ctx, tx, c.By.Tenant, f)
 		decoded := make(traces)
@@ -89,7 +95,8 @@ func List(c *request.Call) error {
 		if err != nil {
 			return page, err
 		}
-		return page, describe(ctx, tx, c, shown.Items)
+		inTx := func(fn func(ctx context.Context, tx pgx.Tx) error) error { return fn(ctx, tx) }
+		return page, describe(inTx, c.By, snap, shown.Items)
 	})
 	if err != nil {
 		return err

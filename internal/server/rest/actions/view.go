@@ -85,16 +85,12 @@ func addMail(c *request.Call, rows []wire.Action) error {
 }
 
 // describe sets the headlines and the look-alikes of actions, from the arguments that the
-// caller sees.
-func describe(ctx context.Context, tx pgx.Tx, c *request.Call, rows []wire.Action) error {
-	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
-	if err != nil {
-		return err
-	}
+// caller sees. It reads by inTx.
+func describe(inTx func(func(ctx context.Context, tx pgx.Tx) error) error, by identity.Principal, snap *settings.Settings, rows []wire.Action) error {
 	for i := range rows {
 		rows[i].Headline = headlineOf(snap, rows[i])
 	}
-	return access.MarkLookalikes(ctx, tx, c.By, snap, rows)
+	return access.MarkLookalikes(inTx, by, snap, rows)
 }
 
 // headlineOf returns one line about the arguments that the caller sees.

@@ -2,11 +2,8 @@ package policies
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -37,9 +34,7 @@ func CheckRule(c *request.Call, body wire.RuleCheck) error {
 	if c.By.Tools != nil && !key.Within(c.By.Tools) {
 		return fault.Coded(wire.CodeTools, fault.Denied, "the token does not cover the tools %s", key)
 	}
-	snap, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (*settings.Settings, error) {
-		return c.Catalog.Current(ctx, tx, c.By.Tenant)
-	})
+	snap, err := c.Settings.Current(c.R.Context(), c.By.Tenant)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type Programs interface {
 type Backend struct {
 	DB       postgres.Begins
 	Catalog  *settings.Cache
+	Settings *settings.Reader
 	Intake   *intake.Intake
 	Actions  *outbox.Reader
 	Approval *approval.Service
