@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"bytes"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -294,10 +295,23 @@ func (r reader) name() string {
 	if len(text) > maxName && utf8.RuneCount(text) > maxName {
 		r.report(RuleMaxLength, "must be at most 200 characters long")
 	}
-	if bytes.IndexFunc(text, unprintable) >= 0 {
+	if !printable(text) {
 		r.report(RulePattern, "must have only letters, digits, punctuation, symbols and plain spaces")
 	}
 	return string(text)
+}
+
+// printable reports whether a text has only printable characters and plain spaces.
+func printable(text []byte) bool {
+	for i, c := range text {
+		if c >= utf8.RuneSelf {
+			return bytes.IndexFunc(text[i:], unprintable) < 0
+		}
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 func unprintable(c rune) bool { return !unicode.IsPrint(c) }
@@ -308,14 +322,14 @@ func (r reader) slug() string {
 	if !ok {
 		return ""
 	}
-	if len(text) == 0 || len(text) > maxSlug || bytes.IndexFunc(text, unfitForSlug) >= 0 ||
+	if len(text) == 0 || len(text) > maxSlug || slices.ContainsFunc(text, unfitForSlug) ||
 		bytes.IndexByte([]byte("_.-"), text[0]) >= 0 {
 		r.report(RulePattern, "must have 1 to 100 characters of a-z, 0-9, _, . and -, and start with a letter or digit")
 	}
 	return string(text)
 }
 
-func unfitForSlug(c rune) bool {
+func unfitForSlug(c byte) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '.', c == '-':
 		return false

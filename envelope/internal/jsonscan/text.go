@@ -2,6 +2,7 @@ package jsonscan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"unicode/utf16"
@@ -26,10 +27,22 @@ func verbatim(c byte) bool {
 	return c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\'
 }
 
+// verbatimWord reports whether verbatim holds for each byte of a word: the highest bit of a
+// byte of low, quote or backslash is set if the byte is, and perhaps where one below it is.
+func verbatimWord(word uint64) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := word^('"'*ones), word^('\\'*ones)
+	low := (word - 0x20*ones) &^ word
+	return (word|low|(quote-ones)&^quote|(backslash-ones)&^backslash)&high == 0
+}
+
 // text reads a string and appends its canonical form to out. plain reports
 // whether the form is ASCII without escapes, whose bytes sort like the text.
 func (s *Scanner) text() (plain bool) {
 	i := s.pos + 1
+	for i+8 <= len(s.src) && verbatimWord(binary.LittleEndian.Uint64(s.src[i:])) {
+		i += 8
+	}
 	for i < len(s.src) && verbatim(s.src[i]) {
 		i++
 	}
