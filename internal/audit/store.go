@@ -39,7 +39,7 @@ func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx
 		if len(e.Items) == 0 {
 			continue
 		}
-		items, err := json.Marshal(e.Items)
+		items, err := encodeItems(e.Items)
 		if err != nil {
 			return fmt.Errorf("encode event: %w", err)
 		}
