@@ -1,27 +1,19 @@
 -- name: ActionInsertAlike :exec
--- ActionInsertMany for a batch whose envelopes are of one submission and differ only
--- in the columns given as arrays: no column is read twice, and none is kept.
+-- ActionInsertMany for envelopes that differ only in the columns given as arrays.
 WITH inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
-        @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, sqlc.narg(employee_id)::uuid,
-        sqlc.narg(session_id)::text, sqlc.narg(automation_id)::text, sqlc.narg(proposed_by)::uuid, sqlc.narg(person)::uuid,
-        @source_id::text, @tool_name::text, sqlc.narg(composio_app)::text, p.args, @risk::text, @effect::text, @decision_id::uuid, @config_version, @tool_digest::bytea,
-        @approval_state::text, sqlc.narg(approval_expires_at)::timestamptz, sqlc.narg(decision_note)::text,
-        p.bucket_id, nullif(p.rate_bucket, ''), sqlc.narg(not_before)::timestamptz, sqlc.narg(must_run_before)::timestamptz,
-        @max_attempts::integer, sqlc.narg(traceparent)::text, @urgent::boolean, sqlc.narg(origin)::jsonb, sqlc.narg(workflow_id)::uuid
-    FROM (
-        SELECT
-            unnest(@action_ids::uuid[]) AS action_id,
-            unnest(@external_ids::text[]) AS external_id,
-            unnest(@content_digests::bytea[]) AS content_digest,
-            unnest(@args::jsonb[]) AS args,
-            unnest(@bucket_ids::bigint[]) AS bucket_id,
-            unnest(@rate_buckets::text[]) AS rate_bucket
-    ) p
+        @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, sqlc.narg(employee_id)::uuid, sqlc.narg(session_id)::text,
+        sqlc.narg(automation_id)::text, sqlc.narg(proposed_by)::uuid, sqlc.narg(person)::uuid, @source_id::text, @tool_name::text,
+        sqlc.narg(composio_app)::text, p.args, @risk::text, @effect::text, @decision_id::uuid, @config_version, @tool_digest::bytea, @approval_state::text,
+        sqlc.narg(approval_expires_at)::timestamptz, sqlc.narg(decision_note)::text, p.bucket_id, nullif(p.rate_bucket, ''),
+        sqlc.narg(not_before)::timestamptz, sqlc.narg(must_run_before)::timestamptz, @max_attempts::integer, sqlc.narg(traceparent)::text,
+        @urgent::boolean, sqlc.narg(origin)::jsonb, sqlc.narg(workflow_id)::uuid
+    FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@external_ids::text[]) AS external_id, unnest(@content_digests::bytea[]) AS content_digest,
+        unnest(@args::jsonb[]) AS args, unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@rate_buckets::text[]) AS rate_bucket) p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
 SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), sqlc.narg(not_before)::timestamptz), @max_attempts::integer, @awaited::boolean

@@ -85,9 +85,18 @@ func (p arrayPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 	if values == nil {
 		return nil, nil
 	}
+	size := 20 + len(values)*(4+16) // at least, for elements of a fixed size
 	texts, _ := value.([][]byte)
+	for _, v := range texts {
+		size += len(v)
+	}
+	if texts, ok := value.([]string); ok {
+		for _, v := range texts {
+			size += len(v)
+		}
+	}
 	hasNull := slices.ContainsFunc(texts, func(v []byte) bool { return v == nil })
-	buf = slices.Grow(buf, 20+len(values)*16)
+	buf = slices.Grow(buf, size)
 	for _, field := range []uint32{1, 0, p.of, uint32(len(values)), 1} { // dimensions, NULLs, type, length, first index
 		buf = binary.BigEndian.AppendUint32(buf, field)
 	}

@@ -20,21 +20,14 @@ WITH inserted_actions AS (
         source_id, tool_name, composio_app, args, risk, effect, decision_id, config_version, tool_digest,
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
-        $1, p.action_id, nullif(p.external_id, ''), p.content_digest, $8::uuid,
-        $9::text, $10::text, $11::uuid, $12::uuid,
-        $13::text, $14::text, $15::text, p.args, $16::text, $17::text, $18::uuid, $19, $20::bytea,
-        $7::text, $21::timestamptz, $22::text,
-        p.bucket_id, nullif(p.rate_bucket, ''), $2::timestamptz, $23::timestamptz,
-        $3::integer, $24::text, $25::boolean, $26::jsonb, $27::uuid
-    FROM (
-        SELECT
-            unnest($5::uuid[]) AS action_id,
-            unnest($28::text[]) AS external_id,
-            unnest($29::bytea[]) AS content_digest,
-            unnest($30::jsonb[]) AS args,
-            unnest($6::bigint[]) AS bucket_id,
-            unnest($31::text[]) AS rate_bucket
-    ) p
+        $1, p.action_id, nullif(p.external_id, ''), p.content_digest, $8::uuid, $9::text,
+        $10::text, $11::uuid, $12::uuid, $13::text, $14::text,
+        $15::text, p.args, $16::text, $17::text, $18::uuid, $19, $20::bytea, $7::text,
+        $21::timestamptz, $22::text, p.bucket_id, nullif(p.rate_bucket, ''),
+        $2::timestamptz, $23::timestamptz, $3::integer, $24::text,
+        $25::boolean, $26::jsonb, $27::uuid
+    FROM (SELECT unnest($5::uuid[]) AS action_id, unnest($28::text[]) AS external_id, unnest($29::bytea[]) AS content_digest,
+        unnest($30::jsonb[]) AS args, unnest($6::bigint[]) AS bucket_id, unnest($31::text[]) AS rate_bucket) p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
 SELECT $1, p.action_id, p.bucket_id, greatest(now(), $2::timestamptz), $3::integer, $4::boolean
@@ -76,8 +69,7 @@ type ActionInsertAlikeParams struct {
 	RateBuckets       []string
 }
 
-// ActionInsertMany for a batch whose envelopes are of one submission and differ only
-// in the columns given as arrays: no column is read twice, and none is kept.
+// ActionInsertMany for envelopes that differ only in the columns given as arrays.
 func (q *Queries) ActionInsertAlike(ctx context.Context, db DBTX, arg *ActionInsertAlikeParams) error {
 	_, err := db.Exec(ctx, actionInsertAlike,
 		arg.TenantID,
