@@ -259,13 +259,12 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if len(rows) == 0 {
 		return a, nil
 	}
-	decisions := make([]policy.Decision, len(rows))
-	for i, r := range rows {
-		if decisions[i] = r.decision; r.waits() {
+	for _, r := range rows {
+		if r.waits() {
 			r.review = snap.Review(r.Tool, r.Risk).Or(in.cfg.ApprovalWait)
 		}
 	}
-	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
+	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisionsOf(rows)); err != nil {
 		return acceptance{}, err
 	}
 	write := audit.Write
@@ -279,6 +278,16 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 		err = errTaken
 	}
 	return a, err
+}
+
+// decisionsOf returns the decisions about rows, each once where they follow each other.
+func decisionsOf(rows []*row) (decisions []policy.Decision) {
+	for i, r := range rows {
+		if i == 0 || r.decision.ID != rows[i-1].decision.ID {
+			decisions = append(decisions, r.decision)
+		}
+	}
+	return decisions
 }
 
 // written sets the answers of the rows that were written, and returns the events

@@ -240,10 +240,14 @@ type Decider struct {
 	questions sync.Pool
 }
 
-// question holds the input and the output of ask.
+// question holds the input and the output of ask, and the decision about the answers
+// before: most actions of a batch have the same.
 type question struct {
-	in      Input
-	answers []answer
+	in              Input
+	answers, before []answer
+	quorum          int
+	valid           bool
+	decision        Decision
 }
 
 // NewDecider returns a Decider with an empty cache.
@@ -260,6 +264,16 @@ func (d *Decider) Decide(in Input) Decision {
 	q.in = in
 	q.answers = ask(q.answers[:0], &q.in)
 	defer d.questions.Put(q)
+	valid := in.Key.valid()
+	if q.before == nil || q.quorum != in.Quorum || q.valid != valid || !slices.Equal(q.before, q.answers) {
+		q.decision, q.quorum, q.valid = d.find(q), in.Quorum, valid
+		q.before = append(q.before[:0], q.answers...)
+	}
+	return q.decision
+}
+
+// find returns the decision about the answers of a question.
+func (d *Decider) find(q *question) Decision {
 	key := digest(&q.in, q.answers)
 	d.mu.RLock()
 	decision, ok := d.cached[key]
