@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -115,16 +115,22 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 }
 
 // submit parses, decides and inserts n actions of the no-op tool, spread over
-// ten buckets, each with an external id of its own.
+// ten buckets, each with an external id of its own. Their texts, which agents
+// write, are made as cheaply as the peer's arguments.
 func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
 	tool := `{"type":"mcp.exec","tool":{"name":"` + builtin.ToolNoop + `","source":"countersign"},"args":{"note":"` + strings.Repeat("x", 100) + `","n":`
 	var parser envelope.Parser
+	var text []byte
 	for end := from + n; from < end; from += batch {
 		ps := make([]*envelope.Proposal, min(batch, end-from))
 		for i := range ps {
-			p, err := parser.Parse(fmt.Appendf(nil, `%s%d},"external_id":"%s-%d","constraints":{"rate_bucket":"%s"}}`,
-				tool, from+i, h.run, from+i, bucketName(from+i)))
+			n := from + i
+			text = strconv.AppendInt(append(text[:0], tool...), int64(n), 10)
+			text = append(append(append(text, `},"external_id":"`...), h.run...), '-')
+			text = append(strconv.AppendInt(text, int64(n), 10), `","constraints":{"rate_bucket":"`...)
+			text = append(append(text, bucketName(n)...), `"}}`...)
+			p, err := parser.Parse(text)
 			if err != nil {
 				return err
 			}
@@ -230,7 +236,7 @@ func (h *environment) close(ctx context.Context) {
 const bucketCount = 10
 
 func bucketName(n int) string {
-	return fmt.Sprintf("bucket.%d", (n%bucketCount+bucketCount)%bucketCount)
+	return "bucket." + strconv.Itoa((n%bucketCount+bucketCount)%bucketCount)
 }
 
 // setLimits enables every check that an envelope can meet, so that the
