@@ -28,9 +28,13 @@ const idleMemory = 40
 // prepare statements and collect garbage once.
 const settleDown = 30 * time.Second
 
+// idleLength is how long the commands are measured at least: their periodic jobs come once
+// a minute.
+const idleLength = time.Minute
+
 // measureIdle measures the commands, each as a process of its own, and the database
-// server without work, for s.length; and River's client with its defaults before, which
-// a worker has too.
+// server without work, for s.length or at least idleLength; and River's client with its
+// defaults before.
 func measureIdle(ctx context.Context, s *suite) error {
 	if err := s.idleRiver(ctx); err != nil {
 		return fmt.Errorf("river: %w", err)
@@ -76,7 +80,7 @@ func measureIdle(ctx context.Context, s *suite) error {
 			before[i] = process.TreeTime(children[i].PID())
 		}
 		serverBefore, began := process.TreeTime(database), time.Now()
-		rest(ctx, s.length)
+		rest(ctx, max(s.length, idleLength))
 		took := time.Since(began)
 		share := func(used time.Duration) float64 { return 100 * float64(used) / float64(took) }
 		serverShare := share(process.TreeTime(database) - serverBefore)

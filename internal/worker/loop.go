@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/worker/background"
+	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
 const (
@@ -107,10 +107,9 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 			}
 		}
 		if work.Listings {
-			if _, err := f.client.Insert(ctx, background.RefreshArgs{}, nil); err != nil {
-				return 0, err
-			}
+			f.jobs.Refresh()
+			f.work.poll()
 		}
-		return lookEvery, nil
+		return postgres.PollPause(lookEvery), nil
 	}
 }

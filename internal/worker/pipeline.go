@@ -252,12 +252,16 @@ func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 const txTimeout = 10 * time.Second
 
-// sleep waits for the next due time, a wake-up or the end. Sleeps are spread,
-// so that the workers of a fleet do not poll at the same time.
+// sleep waits for the next due time, a wake-up or the end. Sleeps until a poll are
+// spread, so that the workers of a fleet do not poll at the same time.
 func (p *Pipeline) sleep(ctx context.Context, longest time.Duration) {
 	d := longest
-	if d >= p.cfg.Poll {
-		d = p.cfg.Poll - time.Duration(rand.Int64N(int64(p.cfg.Poll)/5))
+	switch poll := p.cfg.Poll; {
+	case d < poll:
+	case poll < time.Second:
+		d = poll - time.Duration(rand.Int64N(int64(poll)/5))
+	default:
+		d = postgres.PollPause(poll)
 	}
 	timer := time.NewTimer(max(d, time.Millisecond))
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 // Package worker executes actions: it claims due actions, rechecks policy and the
 // preflight checks, calls the tools and commits the outcomes. Notifications wake
-// it; River elects the process that starts the periodic jobs, and runs them; all
+// it; River runs the periodic jobs, in the process that inserted them; all
 // state is in the outbox. The package has no rules of its own: policy, checks,
 // outcomes and settlements are decided in the packages below.
 package worker
@@ -9,16 +9,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/connection"
@@ -42,17 +38,17 @@ type Config struct {
 	RenewLogins func(context.Context) error
 }
 
-// Worker is one worker process: a pipeline, the loops and River's client.
+// Worker is one worker process: a pipeline, the loops and River's jobs.
 type Worker struct {
 	db       *pgxpool.Pool
 	pipeline *Pipeline
-	client   *river.Client[pgx.Tx]
 	waker    *Waker
 	log      *slog.Logger
 
-	watch, release, renew                                          *loop
+	watch, release, renew, work                                    *loop
 	take, count, sweep, deliver, expire, reconcile, advance, index *loop
 	workflows                                                      *background.Workflows
+	jobs                                                           *background.Jobs
 	// subscribed reports whether subscriptions had messages at some time, so that
 	// events may have some again.
 	subscribed atomic.Bool
@@ -95,7 +91,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		if cfg.RenewLogins == nil {
 			return 0, nil
 		}
-		return renewEvery, cfg.RenewLogins(ctx)
+		return postgres.PollPause(renewEvery), cfg.RenewLogins(ctx)
 	})
 	cfg.Pipeline.Settled = func() {
 		if f.workflows.Live() {
@@ -106,21 +102,12 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	f.reconcile = newLoop("reconcile unknown outcomes", reconcileDebounce, log, background.Reconcile(db, cache, live, f.pipeline.Poll, log))
 
 	var err error
-	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
-		Schema:            postgres.RiverSchema,
-		ID:                cfg.Pipeline.ID,
-		Logger:            warnOnly(log),
-		PollOnly:          cfg.PollOnly,
-		FetchCooldown:     2 * time.Millisecond,
-		FetchPollInterval: fetchPoll(cfg.PollOnly),
-		Queues:            background.Queues(),
-		Workers:           background.Jobs(db, cache, live, cfg.CatalogAge, log),
-		PeriodicJobs:      background.PeriodicJobs(),
-	})
+	f.jobs, err = background.NewJobs(db, cache, live, background.JobsConfig{ID: cfg.Pipeline.ID, CatalogAge: cfg.CatalogAge, Log: log, River: warnOnly(log)})
 	if err != nil {
 		waker.Close()
-		return nil, fmt.Errorf("new river client: %w", err)
+		return nil, err
 	}
+	f.work = newLoop("run jobs", 0, log, f.jobs.Work)
 	return f, nil
 }
 
@@ -131,16 +118,6 @@ const renewEvery = 5 * time.Second
 // releaseEvery is longer than a call may take, which may still run on a
 // connection that was replaced.
 const releaseEvery = time.Minute
-
-// fetchPoll returns River's poll interval for every queue. If LISTEN works,
-// River is notified of each job and polls only for notifications that were lost
-// with a connection; a process polls for due work by itself in any case.
-func fetchPoll(pollOnly bool) time.Duration {
-	if pollOnly {
-		return 250 * time.Millisecond
-	}
-	return 15 * time.Second
-}
 
 // proposalsChannel is the channel that countersign.propose notifies.
 const proposalsChannel = "countersign_proposals"
@@ -194,17 +171,12 @@ func (f *Worker) Run(ctx context.Context) error {
 	if err := background.EnsurePartitions(ctx, f.db); err != nil {
 		return err
 	}
-	// River's context is not ctx: cancelling it would cut jobs short instead
-	// of letting them end.
-	if err := f.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("start river client: %w", err)
-	}
 	f.log.InfoContext(ctx, "worker started")
 	var beside sync.WaitGroup
 	if f.listen != nil {
 		beside.Go(func() { f.listen(ctx) })
 	}
-	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.count, f.sweep, f.deliver, f.expire, f.reconcile, f.advance, f.index} {
+	for _, l := range []*loop{f.watch, f.release, f.renew, f.take, f.count, f.sweep, f.deliver, f.expire, f.reconcile, f.advance, f.index, f.work} {
 		beside.Go(func() { l.run(ctx) })
 	}
 	err := f.pipeline.Run(ctx)
@@ -212,9 +184,7 @@ func (f *Worker) Run(ctx context.Context) error {
 
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if stopErr := f.client.Stop(stop); stopErr != nil {
-		err = errors.Join(err, fmt.Errorf("stop river client: %w", stopErr))
-	}
+	err = errors.Join(err, f.jobs.Stop(stop))
 	f.log.InfoContext(stop, "worker stopped")
 	return err
 }

@@ -13,13 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// leaderless keeps River's leader jobs away, so that only a wake-up or a poll
-// can start a worker's work.
-func (y *fixture) leaderless() {
-	y.t.Helper()
-	y.exec("INSERT INTO river.river_leader (elected_at, expires_at, leader_id, name) VALUES (now(), now() + interval '1 day', 'nobody', 'default')")
-}
-
 func (y *fixture) fleet(src *sourcetest.Source, cfg worker.PipelineConfig) *worker.Worker {
 	y.t.Helper()
 	f, err := worker.New(y.t.Context(), y.db, settings.NewCache(), y.live(src), worker.Config{Pipeline: cfg})
@@ -32,7 +25,6 @@ func (y *fixture) fleet(src *sourcetest.Source, cfg worker.PipelineConfig) *work
 func TestAWakeUpReachesAnotherProcess(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.leaderless()
 	for _, id := range []string{"w1", "w2"} {
 		cfg := config(id)
 		cfg.Poll = time.Hour
@@ -56,7 +48,6 @@ func TestAWakeUpReachesAnotherProcess(t *testing.T) {
 func TestWithoutAWakeUpThePollFindsIt(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.leaderless()
 	y.run(y.fleet(y.src, config("w1")))
 
 	for range 3 {

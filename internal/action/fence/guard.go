@@ -150,7 +150,7 @@ func (g *Guard) Run(ctx context.Context, opened func()) {
 		if now := g.epoch.Load(); now != 0 && now != before {
 			opened()
 		}
-		pause := checkEvery
+		pause := postgres.PollPause(checkEvery)
 		if err != nil || s == StateChecking {
 			pause = soon
 		}

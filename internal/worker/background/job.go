@@ -3,6 +3,7 @@ package background
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,8 +34,8 @@ const (
 	maintenancePause = time.Second
 )
 
-// Queues returns River's queues with the jobs of each that a process works at.
-func Queues() map[string]river.QueueConfig {
+// queues returns River's queues with the jobs of each that a process works at.
+func queues() map[string]river.QueueConfig {
 	two := river.QueueConfig{MaxWorkers: 2}
 	// A refresh takes as long as its slowest source, and others begin meanwhile.
 	return map[string]river.QueueConfig{queueRefresh: {MaxWorkers: 20}, queueMaintenance: two}
@@ -62,9 +63,8 @@ const refreshEvery = 5 * time.Second
 
 // The jobs.
 type (
-	// RefreshArgs are the arguments of the job that lists sources whose listing is old or for which a listing
-	// was requested.
-	RefreshArgs struct{ refreshJob }
+	// refreshArgs lists sources whose listing is old or for which a listing was requested.
+	refreshArgs struct{ refreshJob }
 	// calendarArgs reads the calendars of briefs.
 	calendarArgs struct{ refreshJob }
 	// partitionArgs makes the coming partitions of the execution log.
@@ -87,9 +87,7 @@ type (
 	pruneWorkflowsArgs struct{ maintenanceJob }
 )
 
-// Kind implements river.JobArgs.
-func (RefreshArgs) Kind() string { return "countersign_refresh" }
-
+func (refreshArgs) Kind() string        { return "countersign_refresh" }
 func (calendarArgs) Kind() string       { return "countersign_calendars" }
 func (partitionArgs) Kind() string      { return "countersign_partition" }
 func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
@@ -101,33 +99,27 @@ func (pruneProposalsArgs) Kind() string { return "countersign_prune_proposals" }
 func (pruneSessionsArgs) Kind() string  { return "countersign_prune_sessions" }
 func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_workflows" }
 
-// PeriodicJobs returns the jobs that the fleet's leader inserts.
-func PeriodicJobs() []*river.PeriodicJob {
-	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
-		return river.NewPeriodicJob(river.PeriodicInterval(d),
-			func() (river.JobArgs, *river.InsertOpts) { return args, nil },
-			&river.PeriodicJobOpts{RunOnStart: true})
+// periodic are the jobs of every minute, hour and day.
+func periodic() []river.InsertManyParams {
+	every := func(period time.Duration, all ...river.JobArgs) (jobs []river.InsertManyParams) {
+		for _, args := range all {
+			jobs = append(jobs, river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByPeriod: period}}})
+		}
+		return jobs
 	}
-	return []*river.PeriodicJob{
-		every(time.Minute, calendarArgs{}),
-		every(time.Hour, partitionArgs{}),
-		every(time.Minute, checkpointArgs{}),
-		every(24*time.Hour, retentionArgs{}),
-		every(time.Minute, sampleArgs{}),
-		every(24*time.Hour, pruneSamplesArgs{}),
-		every(24*time.Hour, pruneDryRunsArgs{}),
-		every(time.Minute, pruneProposalsArgs{}),
-		every(time.Hour, pruneSessionsArgs{}),
-		every(time.Hour, pruneWorkflowsArgs{}),
-	}
+	return slices.Concat(
+		every(time.Minute, calendarArgs{}, checkpointArgs{}, sampleArgs{}, pruneProposalsArgs{}),
+		every(time.Hour, partitionArgs{}, pruneSessionsArgs{}, pruneWorkflowsArgs{}),
+		every(24*time.Hour, retentionArgs{}, pruneSamplesArgs{}, pruneDryRunsArgs{}),
+	)
 }
 
-// Jobs returns River's workers for each kind of job. A source's listing is refreshed
-// after age.
-func Jobs(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age time.Duration, log *slog.Logger) *river.Workers {
+// workersOf returns River's workers for each kind of job, which record their work. A
+// source's listing is refreshed after age.
+func workersOf(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age time.Duration, log *slog.Logger, record *activity) *river.Workers {
 	refresher := connection.NewRefresher(db, cache, live, log)
-	all := river.NewWorkers()
-	add(all, func(ctx context.Context, _ RefreshArgs) error { return refresher.RefreshStale(ctx, age) })
+	all := recorded{river.NewWorkers(), record}
+	add(all, func(ctx context.Context, _ refreshArgs) error { return refresher.RefreshStale(ctx, age) })
 	calendars := calendar.New(db, cache, live, log)
 	add(all, func(ctx context.Context, _ calendarArgs) error { return calendars.Read(ctx, time.Now()) })
 	add(all, func(ctx context.Context, _ partitionArgs) error { return EnsurePartitions(ctx, db) })
@@ -159,20 +151,30 @@ func Jobs(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age 
 			return false, nil
 		})
 	})
-	return all
+	return all.Workers
+}
+
+// recorded are River's workers, whose work is recorded.
+type recorded struct {
+	*river.Workers
+	record *activity
 }
 
 // job is a kind of job whose work is a function.
 type job[T river.JobArgs] struct {
 	river.WorkerDefaults[T]
-	work func(context.Context, T) error
+	work   func(context.Context, T) error
+	record *activity
 }
 
 // Work does the job.
-func (j *job[T]) Work(ctx context.Context, work *river.Job[T]) error { return j.work(ctx, work.Args) }
+func (j *job[T]) Work(ctx context.Context, work *river.Job[T]) error {
+	defer j.record.begin()()
+	return j.work(ctx, work.Args)
+}
 
-func add[T river.JobArgs](workers *river.Workers, work func(context.Context, T) error) {
-	river.AddWorker(workers, &job[T]{work: work})
+func add[T river.JobArgs](workers recorded, work func(context.Context, T) error) {
+	river.AddWorker(workers.Workers, &job[T]{work: work, record: workers.record})
 }
 
 // inParts does a part of some work, and has River continue the job later if
