@@ -100,7 +100,7 @@ export const test = base.extend<Fixtures>({
     const found = complaints(page)
     await use(page)
     // A handler of a route can still be reading an answer, which the end of the test would make an error.
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    if (!page.isClosed()) await page.unrouteAll({ behavior: 'ignoreErrors' })
     expect(found).toEqual([])
   },
   operator: async ({ page }, use) => {

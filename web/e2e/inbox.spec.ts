@@ -26,6 +26,8 @@ for (const hand of hands) {
     }) => {
       const id = await recorder.propose('keep', '{"title":"Approve me"}')
       await look(page, id)
+      // The action is shown before the list, which has no row of an action that was decided by then.
+      await expect(page.locator('.list-row', { hasText: 'Approve me' })).toBeVisible()
       await give(page, hand, 'a', 'Approve')
       await expect(page.getByText('Approved', { exact: false }).first()).toBeVisible()
       await expect.poll(() => phase(id)).toBe('completed')
