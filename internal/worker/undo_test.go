@@ -90,8 +90,9 @@ func (f *triageFixture) act(message, run uuid.UUID, session, tool string, args m
 	if err != nil || answers[0].Err != nil {
 		f.t.Fatal(err, answers)
 	}
-	f.exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, proposal_id, run_id)
-		VALUES ($1, $2::text, $3, $4, $5::text, jsonb_build_array(jsonb_build_object('action', $5::text)), '[{"pointer":"/account","value":"home","origin":"config"}]',
+	// As triage stores it, no later than the action, which a worker may have ended by now.
+	f.exec(`INSERT INTO triage_proposals (proposed_at, tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, proposal_id, run_id)
+		VALUES ((SELECT created_at FROM actions WHERE action_id = $7), $1, $2::text, $3, $4, $5::text, jsonb_build_array(jsonb_build_object('action', $5::text)), '[{"pointer":"/account","value":"home","origin":"config"}]',
 			jsonb_build_object('type', 'mcp.exec', 'external_id', $2::text, 'tool', jsonb_build_object('source', 'mailbox', 'name', $6::text), 'args', '{"account":"home"}'::jsonb), $7, $8)`,
 		f.tenant.String(), external, f.account, message, strings.TrimPrefix(tool, "message."), tool, answers[0].Action.String(), run)
 	return answers[0].Action

@@ -240,7 +240,7 @@ func TestStandby(t *testing.T) {
 	do(t, standby.URL(), fmt.Sprintf("ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=%s user=postgres password=%s'", u.Port(), password),
 		"SELECT pg_reload_conf()")
 	do(t, s.URL(), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-	do(t, s.URL(), "SET synchronous_commit = remote_apply; UPDATE kept SET body = 'there'")
+	commitsConfirmed(t, s.URL(), standby.URL(), "UPDATE kept SET body = 'there'")
 	if got := ask(t, standby.URL(), "SELECT body FROM kept"); got != "there" {
 		t.Errorf("the standby has %q after a commit that it confirmed, want %q", got, "there")
 	}
@@ -248,6 +248,39 @@ func TestStandby(t *testing.T) {
 		t.Fatalf("pg_promote() = %q, want true", got)
 	}
 	do(t, standby.URL(), "SET synchronous_commit = local; UPDATE kept SET body = 'promoted'")
+}
+
+// commitsConfirmed has a statement wait for a standby that applies nothing, until it goes
+// on. Only the primary's checkpointer decides whether commits wait: one that does not wait
+// was made before it had read its configuration, and is made again.
+func commitsConfirmed(t *testing.T, primary, standby, statement string) {
+	t.Helper()
+	do(t, standby, "SELECT pg_wal_replay_pause()")
+	committed := make(chan error, 1)
+	commit := func() {
+		conn, err := pgx.Connect(t.Context(), primary)
+		if err == nil {
+			_, err = conn.Exec(t.Context(), "SET synchronous_commit = remote_apply; "+statement, pgx.QueryExecModeSimpleProtocol)
+			err = errors.Join(err, conn.Close(context.WithoutCancel(t.Context())))
+		}
+		committed <- err
+	}
+	go commit()
+	for waits := ""; waits != "true"; {
+		select {
+		case err := <-committed:
+			if err != nil {
+				t.Fatal(err)
+			}
+			go commit()
+		default:
+		}
+		waits = ask(t, primary, "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend')::text")
+	}
+	do(t, standby, "SELECT pg_wal_replay_resume()")
+	if err := <-committed; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // do runs statements one after the other.
