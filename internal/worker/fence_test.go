@@ -31,8 +31,14 @@ func (y *fixture) copyOf() *pgxpool.Pool {
 	}
 	original := y.db.Config().ConnConfig.Database
 	name := "copy_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	exec("SELECT pg_terminate_backend(a.pid, 10000) FROM pg_stat_activity a WHERE a.datname = $1", original)
-	exec("CREATE DATABASE " + name + " TEMPLATE " + pgx.Identifier{original}.Sanitize())
+	quoted := pgx.Identifier{original}.Sanitize()
+	func() {
+		// A pool may connect again at any time, and a database in use cannot be copied.
+		exec("ALTER DATABASE " + quoted + " ALLOW_CONNECTIONS false")
+		defer exec("ALTER DATABASE " + quoted + " ALLOW_CONNECTIONS true")
+		exec("SELECT pg_terminate_backend(a.pid, 10000) FROM pg_stat_activity a WHERE a.datname = $1", original)
+		exec("CREATE DATABASE " + name + " TEMPLATE " + quoted)
+	}()
 	db, err := postgres.Open(y.t.Context(), postgres.Config{URL: strings.ReplaceAll(y.url, original, name)})
 	if err != nil {
 		y.t.Fatal(err)
