@@ -42,8 +42,8 @@ SELECT p.tenant_id, p.action_id, action_word_part(c.tenant_no, p.g), array_to_ts
 FROM past p
 JOIN action_word_cursors c ON c.tenant_id = p.tenant_id`
 
-// skipToIndex leaves out what is not indexed yet, so that the index is not behind when a
-// round begins.
+// skipToIndex moves the cursors of the index to the last events, so that it has no backlog
+// when a round begins.
 const skipToIndex = `
 UPDATE action_word_cursors c SET next_at = now(), (cursor_txid, cursor_event) = (
 	SELECT e.txid, e.event_id FROM events e WHERE e.tenant_id = c.tenant_id ORDER BY e.txid DESC, e.event_id DESC LIMIT 1)

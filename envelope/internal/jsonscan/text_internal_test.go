@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestVerbatimWordHoldsForEachByte has every byte in every place, beside bytes that are
+// TestVerbatimWordHoldsForEachByte has every byte in every place, next to bytes that are
 // verbatim and those that are not.
 func TestVerbatimWordHoldsForEachByte(t *testing.T) {
 	t.Parallel()

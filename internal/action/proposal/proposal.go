@@ -112,9 +112,9 @@ type taken struct {
 	body []byte
 }
 
-// bytes returns the size of proposals.
-func bytes(of []taken) (n int) {
-	for _, one := range of {
+// size returns the size of proposals in bytes.
+func size(all []taken) (n int) {
+	for _, one := range all {
 		n += len(one.body)
 	}
 	return n
@@ -147,8 +147,9 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 				return err
 			}
 		}
-		// What is left of many is counted by Count: that takes long.
-		if len(waiting) < most && bytes(waiting) < takeBytes && (found.uncounted || found.counted > 0) {
+		// Fewer than it may take are the last ones. The rest of a backlog is counted by
+		// Count, which takes long.
+		if len(waiting) < most && size(waiting) < takeBytes && (found.uncounted || found.counted > 0) {
 			return drained(ctx, tx, found.id)
 		}
 		return nil

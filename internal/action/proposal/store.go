@@ -41,8 +41,8 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 }
 
 func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
-	// They are read by their index, in its order: a plan for the few that there were
-	// reads all that wait, and sorts them.
+	// An index returns the first ones in their order. With old statistics the planner
+	// would rather read and sort all that wait.
 	if _, err := tx.Exec(ctx, "SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)"); err != nil {
 		return nil, err
 	}

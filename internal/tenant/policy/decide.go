@@ -255,7 +255,8 @@ func NewDecider() *Decider {
 	return &Decider{cached: make(map[[sha256.Size]byte]Decision)}
 }
 
-// Decide returns the same as the function Decide.
+// Decide returns the same as the function Decide. It compares the inputs of digest with
+// those before, and computes a digest only for others.
 func (d *Decider) Decide(in Input) Decision {
 	q, _ := d.questions.Get().(*question)
 	if q == nil {

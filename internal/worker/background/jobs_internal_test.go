@@ -77,7 +77,30 @@ func TestOneProcessInsertsTheJobsOfAPeriod(t *testing.T) {
 		}
 	}
 
-	await(t, db, "SELECT count(1) = 1 FROM river.river_job WHERE kind = 'countersign_retention'")
+	var n int
+	if err := db.QueryRow(t.Context(), "SELECT count(1) FROM river.river_job WHERE kind = 'countersign_retention'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d jobs of a day, %v, want 1", n, err)
+	}
+}
+
+func TestAFailedJobIsInsertedAgain(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	j, now := newJobs(t, db, "w1"), time.Now()
+
+	for minute := range 2 {
+		if err := j.insert(t.Context(), now.Add(time.Duration(minute)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(t.Context(), "UPDATE river.river_job SET state = 'discarded', finalized_at = now() WHERE kind = 'countersign_retention'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var n int
+	if err := db.QueryRow(t.Context(), "SELECT count(1) FROM river.river_job WHERE kind = 'countersign_retention'").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d jobs of a day whose first one failed, %v, want 2", n, err)
+	}
 }
 
 func TestReindexingFollowsMidnight(t *testing.T) {
