@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/fault"
 )
@@ -65,12 +66,18 @@ type variable struct {
 	shown func(text string) string
 }
 
+// startTime is the time after which a process has begun its work. Half of the program's
+// pages, some 16 MB, are needed until then alone.
+const startTime = 10 * time.Second
+
 // Run reads a command's configuration into c, does its work until ctx ends, and
 // returns the exit code.
 func Run(ctx context.Context, c Command, args, environ []string, stdout, stderr io.Writer, work func() error) int {
 	if exit, ended := Start(c, args, environ, stdout, stderr); ended {
 		return exit
 	}
+	begun := time.AfterFunc(startTime, unmapProgram)
+	defer begun.Stop()
 	err := work()
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun
 		return ExitOK
