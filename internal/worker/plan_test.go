@@ -49,11 +49,7 @@ func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 	for _, behind := range []int{0, 50_000} {
 		t.Run(fmt.Sprintf("%d behind", behind), func(t *testing.T) {
 			t.Parallel()
-			y := newFixture(t)
-			y.exec("DROP FUNCTION tell CASCADE")
-			for _, table := range y.hot() {
-				y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
-			}
+			y := newPlanFixture(t)
 			// An outbox that had more rows: its statistics have few rows in many pages.
 			y.fill(10, 300)
 			y.exec("DELETE FROM outbox WHERE ctid < (SELECT ctid FROM outbox ORDER BY ctid DESC OFFSET 2 LIMIT 1)")
@@ -68,12 +64,41 @@ func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 			y.checkPlans("stale statistics")
 			y.analyse()
 			y.checkPlans("fresh statistics")
-			for _, table := range y.hot() {
-				y.exec("DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table)
-				y.exec("UPDATE pg_class SET reltuples = -1, relpages = 0, relallvisible = 0 WHERE oid IN ($1::text::regclass) OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1::text::regclass)", table)
-			}
+			y.forget()
 			y.checkPlans("no statistics")
 		})
+	}
+	t.Run("new database", func(t *testing.T) {
+		t.Parallel()
+		y := newPlanFixture(t)
+		// The index on external ids has one level more than that on ids.
+		y.fill(10, 100)
+		y.forget()
+		db, plans := y.explainer()
+		defer db.Close()
+		y.checkPlansOn(db, plans, "first plans")
+		y.fill(1000, 0)
+
+		y.checkPlansOn(db, plans, "first plans in larger tables")
+	})
+}
+
+// newPlanFixture returns a fixture whose hot tables are never analysed by themselves.
+func newPlanFixture(t *testing.T) *fixture {
+	t.Helper()
+	y := newFixture(t)
+	y.exec("DROP FUNCTION tell CASCADE")
+	for _, table := range y.hot() {
+		y.exec("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
+	}
+	return y
+}
+
+// forget deletes the statistics of the hot tables.
+func (y *fixture) forget() {
+	for _, table := range y.hot() {
+		y.exec("DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table)
+		y.exec("UPDATE pg_class SET reltuples = -1, relpages = 0, relallvisible = 0 WHERE oid IN ($1::text::regclass) OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = $1::text::regclass)", table)
 	}
 }
 
@@ -100,9 +125,9 @@ func (y *fixture) analyse() {
 // fill adds envelopes that have ended, and some that have been due for long.
 func (y *fixture) fill(past, behind int) {
 	y.t.Helper()
-	const action = `INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
+	const action = `INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
 			tool_digest, approval_state, bucket_id, max_attempts)
-		SELECT $1, gen_random_uuid(), '', 'fake', 'act.once', '{}', 'low', 'once', $1, 1, '', 'auto', $3, 5 FROM generate_series(1, $2) RETURNING action_id`
+		SELECT $1, gen_random_uuid(), encode(sha256(gen_random_uuid()::text::bytea), 'hex') || ':000000000001', '', 'fake', 'act.once', '{}', 'low', 'once', $1, 1, '', 'auto', $3, 5 FROM generate_series(1, $2) RETURNING action_id`
 	y.exec("INSERT INTO buckets (tenant_id, name) VALUES ($1, 'default') ON CONFLICT DO NOTHING", y.tenant.String())
 	bucket := one[int64](y, "SELECT bucket_id FROM buckets WHERE name = 'default'")
 	y.exec(`WITH past AS (`+action+`) INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at)
@@ -150,6 +175,24 @@ func (y *fixture) checkPlansOn(db *pgxpool.Pool, plans *[]explained, when string
 		}
 	}
 
+	var called envelope.ActionID
+	step("accept a call", 1, func(ctx context.Context) error {
+		by := intake.Submitter{Tenant: y.tenant, Name: "agent", Base: "mcp:" + uuid.NewString() + ":"}
+		answers, err := in.Accept(ctx, by, []*envelope.Proposal{{Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolOnce, Source: "fake"}, Args: json.RawMessage(`{}`)}})
+		if err == nil {
+			called, err = answers[0].Action, answers[0].Err
+		}
+		return err
+	})
+	reader := outbox.NewReader(db)
+	read := func(ctx context.Context) error {
+		_, found, err := reader.Get(ctx, y.tenant, called)
+		if err == nil && !found {
+			err = errors.New("the action was not found")
+		}
+		return err
+	}
+	step("read a call", 1, read)
 	for _, name := range []string{"accept", "accept again"} {
 		step(name, batch, func(ctx context.Context) error {
 			_, err := in.Accept(ctx, intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
@@ -215,6 +258,9 @@ func (y *fixture) checkPlansOn(db *pgxpool.Pool, plans *[]explained, when string
 			return err
 		}))
 	}
+	y.exec("DELETE FROM outbox WHERE action_id = $1", called)
+	y.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2, 1, 'sent', now())", y.tenant, called)
+	step("read an ended action", 1, read)
 }
 
 // explainer returns a pool that has every plan written down.

@@ -163,7 +163,7 @@ func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all [
 		// writes the same ids meanwhile.
 		var err error
 		for try := range 4 {
-			err = postgres.InTx(ctx, in.db, postgres.API(tenant), func(tx pgx.Tx) error {
+			err = postgres.InTx(ctx, in.db, postgres.API(tenant).Planned(), func(tx pgx.Tx) error {
 				var err error
 				a, err = in.accept(ctx, tx, tenant, &ready, try > 0)
 				undone = err != nil && !postgres.CommitSent(tx)
