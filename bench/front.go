@@ -223,8 +223,8 @@ func (s *suite) part(name string, measure func() error) error {
 	return measure()
 }
 
-// callTools measures calls through /mcp and straight to the tool's server, with
-// several in flight in turn, in every round.
+// callTools measures single calls through /mcp and straight to the tool's server, and
+// several in flight through /mcp and through a bare proxy in turn, in every round.
 func callTools(ctx context.Context, s *suite, h *environment, api *process.API, direct, token string) error {
 	straight, done, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: direct, HTTPClient: bearer(token)})
 	defer done()
@@ -248,9 +248,16 @@ func callTools(ctx context.Context, s *suite, h *environment, api *process.API, 
 	s.rep.aimed("MCP call over a direct one, p50", "ms", quantile(one, 50)-quantile(peer, 50), 10,
 		map[string]float64{"front_ms": quantile(one, 50), "direct_ms": quantile(peer, 50)})
 	s.rep.aimed("MCP call, one at a time, p99", "ms", quantile(one, 99), 20, map[string]float64{"direct_ms": quantile(peer, 99)})
+	proxy, stop := bareProxy(straight[0])
+	defer stop()
+	proxied, hangUp, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: proxy, HTTPClient: bearer(token)})
+	defer hangUp()
+	if err != nil {
+		return err
+	}
 	var our, their, p50 []float64
 	for round := range max(1, s.rounds) {
-		_, rate, err := several(ctx, agents, together, peers)
+		_, rate, err := several(ctx, agents, together, callTool(proxied, "slow"))
 		if err != nil {
 			return err
 		}
@@ -272,8 +279,19 @@ func callTools(ctx context.Context, s *suite, h *environment, api *process.API, 
 			quantile(took, 50), perMessage(after[0]-before[0], together), perMessage(after[1]-before[1], together), perMessage(after[2]-before[2], together))
 	}
 	s.rep.aimed(strconv.Itoa(agents)+" MCP calls in flight, p50", "ms", median(p50), 15, nil)
-	s.rep.against("direct", strconv.Itoa(agents)+" MCP calls in flight", "/s", our, their, nil)
+	s.rep.against("bare proxy", strconv.Itoa(agents)+" MCP calls in flight", "/s", our, their, nil)
 	return nil
+}
+
+// bareProxy starts a server of MCP that only passes each call on to a session, and answers
+// as /mcp does: in JSON, without a session of its own.
+func bareProxy(to *mcp.ClientSession) (url string, stop func()) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "proxy", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "slow", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return to.CallTool(ctx, &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments})
+	})
+	over := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	return over.URL, over.Close
 }
 
 // spent returns the processor time that the API, this process and PostgreSQL have used.
