@@ -267,7 +267,8 @@ LIMIT @most::bigint;
 -- name: OutboxReturnToApproval :many
 -- Unschedules actions and returns them to approval, because policy or the tool
 -- changed since they were allowed. The decision will be about the current tool,
--- and earlier votes are void.
+-- and earlier votes are void. FOR UPDATE waits for another worker that holds a row,
+-- whose fence then differs.
 WITH requests AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -280,14 +281,19 @@ WITH requests AS (
         unnest(@waits::float8[]) AS wait,
         unnest(@warn_after::float8[]) AS warn_after,
         unnest(@escalate_after::float8[]) AS escalate_after
+), returned AS MATERIALIZED (
+    SELECT k.tenant_id, k.action_id, k.tool_digest, k.decision_id, k.note, k.needed, k.wait, k.warn_after, k.escalate_after, o.bucket_id, o.claim_id
+    FROM requests k
+    JOIN outbox o ON o.tenant_id = ANY (ARRAY[k.tenant_id]) AND o.action_id = k.action_id AND o.fence = k.fence
+    FOR UPDATE OF o
 ), deleted AS (
     DELETE FROM outbox o
-    WHERE (o.tenant_id, o.action_id, o.fence) IN (SELECT k.tenant_id, k.action_id, k.fence FROM requests k)
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.claim_id
+    USING returned k
+    WHERE o.tenant_id = ANY (ARRAY[k.tenant_id]) AND o.action_id = k.action_id
 ), subtracted AS (
     INSERT INTO bucket_claims (tenant_id, bucket_id, claim_id, n)
     SELECT g.tenant_id, g.bucket_id, g.claim_id, -count(1)
-    FROM deleted g
+    FROM returned g
     WHERE g.claim_id IS NOT NULL
     GROUP BY g.tenant_id, g.bucket_id, g.claim_id
 ), upserted_approvals AS (
@@ -295,8 +301,7 @@ WITH requests AS (
     SELECT k.tenant_id, k.action_id, k.needed,
         CASE WHEN k.warn_after > 0 THEN now() + make_interval(secs => k.warn_after) END,
         CASE WHEN k.escalate_after > 0 THEN now() + make_interval(secs => k.escalate_after) END
-    FROM deleted p
-    JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
+    FROM returned k
     ON CONFLICT ON CONSTRAINT approvals_pkey
     DO UPDATE SET round = approvals.round + 1, needed = excluded.needed, given = 0, approval_digest = NULL,
         warn_at = excluded.warn_at, warned_at = NULL, escalate_at = excluded.escalate_at, escalated_at = NULL
@@ -310,9 +315,8 @@ SET approval_state = 'required',
     decided_at = NULL,
     decided_by = NULL,
     decision_note = nullif(k.note, '')
-FROM deleted p
-JOIN requests k ON k.tenant_id = p.tenant_id AND k.action_id = p.action_id
-WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id
+FROM returned k
+WHERE a.tenant_id = ANY (ARRAY[k.tenant_id]) AND a.action_id = k.action_id
 RETURNING a.tenant_id, a.action_id;
 
 -- name: OutboxRecover :many

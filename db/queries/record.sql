@@ -25,11 +25,16 @@ LIMIT @most::bigint;
 
 -- name: RecordAttempts :many
 -- Columns of attempts of actions that the audit log covers, since a time, oldest
--- first.
+-- first. OFFSET 0 keeps the lookup of each action: a join reads all attempts since then
+-- for each of them.
 SELECT e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.worker, e.started_at, e.finished_at
 FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) w
-JOIN tool_executions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_id
-WHERE e.finished_at >= @since::timestamptz
+CROSS JOIN LATERAL (
+    SELECT t.tenant_id, t.action_id, t.attempt, t.status, t.code, t.message, t.result, t.provider_id, t.worker, t.started_at, t.finished_at
+    FROM tool_executions t
+    WHERE t.tenant_id = w.tenant_id AND t.action_id = w.action_id AND t.finished_at >= @since::timestamptz
+    OFFSET 0
+) e
 ORDER BY e.action_id, e.finished_at, e.attempt;
 
 -- name: RecordDecisions :many

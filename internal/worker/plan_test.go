@@ -20,7 +20,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker/background"
 )
 
 // node is a part of a plan as auto_explain writes it.
@@ -232,35 +234,76 @@ func (y *fixture) checkPlansOn(db *pgxpool.Pool, plans *[]explained, when string
 		y.t.Fatalf("Claim has %d items, want %d", len(items), batch)
 	}
 	leases := make([]outbox.Lease, batch)
-	final, back := make([]outbox.Settlement, batch/2), make([]outbox.Settlement, batch/2)
+	const part = batch / 4
+	var final, back []outbox.Settlement
+	var returned []outbox.ApprovalReturn
 	for i, it := range items {
 		leases[i] = it.Lease
-		if i < batch/2 {
-			final[i] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: 1, DeadLetter: outbox.Refused, Code: "rejected"}
-		} else {
-			back[i-batch/2] = outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: 1, Delay: 2 * time.Hour}
+		switch {
+		case i < batch-2*part:
+			final = append(final, outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: 1, DeadLetter: outbox.Refused, Code: "rejected"})
+		case i < batch-part:
+			back = append(back, outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: 1, Delay: 2 * time.Hour})
+		default:
+			returned = append(returned, outbox.ApprovalReturn{Lease: it.Lease, ToolDigest: []byte{}, Needed: 1, Wait: time.Hour})
 		}
 	}
-	step("start", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+	step("return to approval", part, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+		moved, err := outbox.ReturnToApproval(ctx, tx, returned)
+		if len(moved) != part {
+			y.t.Errorf("%d returned to approval, want %d", len(moved), part)
+		}
+		return err
+	}))
+	leases = leases[:batch-part]
+	step("start", len(leases), inWorker(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := outbox.Start(ctx, tx, outbox.Mark{}, leases, time.Minute)
 		return err
 	}))
-	step("renew", batch, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+	step("renew", len(leases), inWorker(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := outbox.Renew(ctx, tx, leases, time.Minute)
 		return err
 	}))
 	for name, settlements := range map[string][]outbox.Settlement{"settle for good": final, "settle back": back} {
-		step(name, batch/2, inWorker(func(ctx context.Context, tx pgx.Tx) error {
+		step(name, len(settlements), inWorker(func(ctx context.Context, tx pgx.Tx) error {
 			settled, err := outbox.Settle(ctx, tx, outbox.Mark{}, "w1", settlements)
-			if len(settled) != batch/2 {
-				y.t.Errorf("%s: %d settled, want %d", name, len(settled), batch/2)
+			if len(settled) != len(settlements) {
+				y.t.Errorf("%s: %d settled, want %d", name, len(settled), len(settlements))
 			}
 			return err
 		}))
 	}
+	if one[int](y, "SELECT count(*) FROM outbox") < 10_000 { // sweeps read all of them
+		y.checkSweeps(in, step, func(ctx context.Context) error { return background.Sweep(ctx, db, func() {}) })
+	}
 	y.exec("DELETE FROM outbox WHERE action_id = $1", called)
 	y.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2, 1, 'sent', now())", y.tenant, called)
 	step("read an ended action", 1, read)
+}
+
+// checkSweeps checks the plans of a kill and of the end of a pause, both of an employee
+// with some of the outbox's actions.
+func (y *fixture) checkSweeps(in *intake.Intake, step func(string, int, func(context.Context) error), sweep func(context.Context) error) {
+	y.t.Helper()
+	const each = 100
+	for _, kill := range []bool{true, false} {
+		of := pause.Target{Scope: pause.Employee, Subject: newEmployee().String()}
+		proposals := make([]*envelope.Proposal, each)
+		for i := range proposals {
+			proposals[i] = &envelope.Proposal{Type: envelope.TypeExec, EmployeeID: envelope.EmployeeID(uuid.MustParse(of.Subject)), Tool: envelope.Tool{Name: toolOnce, Source: "fake"}, Args: json.RawMessage(`{}`)}
+		}
+		if _, err := in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent", Reserved: true}, proposals); err != nil {
+			y.t.Fatal(err)
+		}
+		y.pause(of, kill)
+		name := "kill"
+		if !kill {
+			name = "resume"
+			y.exec("UPDATE outbox o SET waits_for = 'paused', next_attempt_at = 'infinity' FROM actions a WHERE a.action_id = o.action_id AND a.employee_id = $1", of.Subject)
+			y.resume(of)
+		}
+		step(name, one[int](y, "SELECT count(*) FROM outbox"), sweep)
+	}
 }
 
 // explainer returns a pool that has every plan written down.

@@ -254,8 +254,12 @@ func (q *Queries) RecordActionsAfter(ctx context.Context, db DBTX, arg *RecordAc
 const recordAttempts = `-- name: RecordAttempts :many
 SELECT e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.worker, e.started_at, e.finished_at
 FROM (SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::uuid[]) AS action_id) w
-JOIN tool_executions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_id
-WHERE e.finished_at >= $3::timestamptz
+CROSS JOIN LATERAL (
+    SELECT t.tenant_id, t.action_id, t.attempt, t.status, t.code, t.message, t.result, t.provider_id, t.worker, t.started_at, t.finished_at
+    FROM tool_executions t
+    WHERE t.tenant_id = w.tenant_id AND t.action_id = w.action_id AND t.finished_at >= $3::timestamptz
+    OFFSET 0
+) e
 ORDER BY e.action_id, e.finished_at, e.attempt
 `
 
@@ -266,7 +270,8 @@ type RecordAttemptsParams struct {
 }
 
 // Columns of attempts of actions that the audit log covers, since a time, oldest
-// first.
+// first. OFFSET 0 keeps the lookup of each action: a join reads all attempts since then
+// for each of them.
 func (q *Queries) RecordAttempts(ctx context.Context, db DBTX, arg *RecordAttemptsParams) ([]ToolExecutions, error) {
 	rows, err := db.Query(ctx, recordAttempts, arg.TenantIds, arg.ActionIds, arg.Since)
 	if err != nil {
