@@ -55,10 +55,15 @@ DO UPDATE SET words = excluded.words, people = w.people || excluded.people;
 
 -- name: ActionWordsSource :many
 -- The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
--- SKIP LOCKED: those that are being deleted are skipped.
-SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
-    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
-ORDER BY a.action_id
-FOR KEY SHARE OF a SKIP LOCKED;
+-- SKIP LOCKED: those that are being deleted are skipped. Each id is looked up separately:
+-- without statistics, `= ANY` reads all of the tenant's actions.
+SELECT f.action_id, f.args, f.external_id, f.session_id, f.automation_id, f.source_id, f.tool_name, f.approval_state
+FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
+        coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.action_id = k.action_id
+    LIMIT 1
+    FOR KEY SHARE OF a SKIP LOCKED
+) f;

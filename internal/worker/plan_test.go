@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/search"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -201,6 +202,16 @@ func (y *fixture) checkPlansOn(db *pgxpool.Pool, plans *[]explained, when string
 			return err
 		})
 	}
+	// Events count as committed before all transactions that are open, and the index is due.
+	y.exec("UPDATE events SET txid = '1'")
+	y.exec("UPDATE action_word_cursors SET next_at = now()")
+	step("index", batch, func(ctx context.Context) error {
+		more, err := search.Step(ctx, db)
+		if err == nil && !more {
+			err = errors.New("nothing was indexed")
+		}
+		return err
+	})
 	var due []outbox.DueBucket
 	step("look", 1, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
 		due, err = outbox.DueBuckets(ctx, tx, 0, 256)

@@ -216,17 +216,21 @@ func (q *Queries) ActionWordsPut(ctx context.Context, db DBTX, arg *ActionWordsP
 }
 
 const actionWordsSource = `-- name: ActionWordsSource :many
-SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
-    coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
-FROM actions a
-WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
-ORDER BY a.action_id
-FOR KEY SHARE OF a SKIP LOCKED
+SELECT f.action_id, f.args, f.external_id, f.session_id, f.automation_id, f.source_id, f.tool_name, f.approval_state
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT a.action_id, a.args, coalesce(a.external_id, '')::text AS external_id, coalesce(a.session_id, '')::text AS session_id,
+        coalesce(a.automation_id, '')::text AS automation_id, a.source_id, a.tool_name, a.approval_state
+    FROM actions a
+    WHERE a.tenant_id = $2 AND a.action_id = k.action_id
+    LIMIT 1
+    FOR KEY SHARE OF a SKIP LOCKED
+) f
 `
 
 type ActionWordsSourceParams struct {
-	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type ActionWordsSourceRow struct {
@@ -241,9 +245,10 @@ type ActionWordsSourceRow struct {
 }
 
 // The texts that actions are found by. FOR KEY SHARE: they stay until their words are stored.
-// SKIP LOCKED: those that are being deleted are skipped.
+// SKIP LOCKED: those that are being deleted are skipped. Each id is looked up separately:
+// without statistics, `= ANY` reads all of the tenant's actions.
 func (q *Queries) ActionWordsSource(ctx context.Context, db DBTX, arg *ActionWordsSourceParams) ([]ActionWordsSourceRow, error) {
-	rows, err := db.Query(ctx, actionWordsSource, arg.TenantID, arg.ActionIds)
+	rows, err := db.Query(ctx, actionWordsSource, arg.ActionIds, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
