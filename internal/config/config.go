@@ -66,9 +66,9 @@ type variable struct {
 	shown func(text string) string
 }
 
-// startTime is the time after which a process has begun its work. Half of the program's
-// pages, some 16 MB, are needed until then alone.
-const startTime = 10 * time.Second
+// startup is the time after which a process has begun its work. About half of the
+// program's mapped pages, some 16 MB, are used only until then.
+const startup = 10 * time.Second
 
 // Run reads a command's configuration into c, does its work until ctx ends, and
 // returns the exit code.
@@ -76,8 +76,8 @@ func Run(ctx context.Context, c Command, args, environ []string, stdout, stderr 
 	if exit, ended := Start(c, args, environ, stdout, stderr); ended {
 		return exit
 	}
-	begun := time.AfterFunc(startTime, unmapProgram)
-	defer begun.Stop()
+	started := time.AfterFunc(startup, unmapProgram)
+	defer started.Stop()
 	err := work()
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun
 		return ExitOK
