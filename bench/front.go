@@ -35,8 +35,8 @@ const (
 
 // measureHTTP measures single requests as agents make them: proposals over REST
 // compared with a bare handler with one INSERT, and calls through /mcp compared
-// with the same calls directly to the tool's server. The API is a separate
-// process.
+// with the same calls directly to the tool's server and by a proxy. The API is a
+// separate process.
 func measureHTTP(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(h *environment) error {
 		server, _ := slowServer(0)
@@ -248,10 +248,10 @@ func callTools(ctx context.Context, s *suite, h *environment, api *process.API, 
 	s.rep.aimed("MCP call over a direct one, p50", "ms", quantile(one, 50)-quantile(peer, 50), 10,
 		map[string]float64{"front_ms": quantile(one, 50), "direct_ms": quantile(peer, 50)})
 	s.rep.aimed("MCP call, one at a time, p99", "ms", quantile(one, 99), 20, map[string]float64{"direct_ms": quantile(peer, 99)})
-	proxy, stop := bareProxy(straight[0])
-	defer stop()
-	proxied, hangUp, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: proxy, HTTPClient: bearer(token)})
-	defer hangUp()
+	proxy, stopProxy := bareProxy(straight[0])
+	defer stopProxy()
+	proxied, closeProxied, err := connect(ctx, agents, mcp.StreamableClientTransport{Endpoint: proxy, HTTPClient: bearer(token)})
+	defer closeProxied()
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,9 @@ WHERE p.approval_state = 'auto';
 -- name: ActionLastTurn :many
 -- For each base, the newest envelope whose external id is the base followed by
 -- digits between two bounds. Digits sort alike in all collations. Its status is
--- another query, since most calls have no envelope before them. The inner SELECT
--- hides the number of bases from the planner, which would otherwise plan again for
--- each execution.
+-- another query, since most calls have no envelope before them.
 SELECT b.base::text AS base, n.external_id, n.action_id
-FROM (SELECT unnest((SELECT @bases::text[])) AS base) b
+FROM (SELECT unnest(@bases::text[]) AS base) b
 CROSS JOIN LATERAL (
     SELECT a.external_id::text AS external_id, a.action_id
     FROM actions a

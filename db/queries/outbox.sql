@@ -267,8 +267,8 @@ LIMIT @most::bigint;
 -- name: OutboxReturnToApproval :many
 -- Unschedules actions and returns them to approval, because policy or the tool
 -- changed since they were allowed. The decision will be about the current tool,
--- and earlier votes are void. FOR UPDATE waits for another worker that holds a row,
--- whose fence then differs.
+-- and earlier votes are void. FOR UPDATE waits for a transaction that changes a row, and
+-- skips the row if its fence differs then.
 WITH requests AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,

@@ -25,8 +25,8 @@ LIMIT @most::bigint;
 
 -- name: RecordAttempts :many
 -- Columns of attempts of actions that the audit log covers, since a time, oldest
--- first. OFFSET 0 keeps the lookup of each action: a join reads all attempts since then
--- for each of them.
+-- first. OFFSET 0 has each action looked up separately: with small tables, a join compares
+-- each attempt since then with each action.
 SELECT e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.worker, e.started_at, e.finished_at
 FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) w
 CROSS JOIN LATERAL (

@@ -216,8 +216,8 @@ func Admin() Scope { return Scope{} }
 // loops, planned once. The hot statements take and settle a few
 // hundred rows by key. With small tables that were never analysed the planner
 // sometimes preferred to merge or hash whole tables into them, and one run in
-// six took five times as long. For the last name of a kind it sorted all of a
-// tenant's names: the index in their order had one level more than another.
+// six took five times as long. For the last external id of a range it read all of a
+// tenant's actions by the primary key, and sorted them.
 //
 // Such statements compare the first column of a key with ANY (ARRAY[key]). With an
 // equality, a plan from a time of few rows reads the whole index, in its order, and

@@ -41,7 +41,7 @@ func changing() []audit.Kind {
 // Step indexes the next actions of one tenant, in the transaction that moves its cursor:
 // a step that is cut short is done again. It reports false if no tenant has any.
 func Step(ctx context.Context, db postgres.Begins) (bool, error) {
-	return postgres.InTxReturning(ctx, db, postgres.Worker().Planned(), func(tx pgx.Tx) (bool, error) {
+	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (bool, error) {
 		q := dbsqlc.New()
 		at, err := q.ActionWordsClaim(ctx, tx)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -265,7 +265,7 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 
 const actionLastTurn = `-- name: ActionLastTurn :many
 SELECT b.base::text AS base, n.external_id, n.action_id
-FROM (SELECT unnest((SELECT $1::text[])) AS base) b
+FROM (SELECT unnest($1::text[]) AS base) b
 CROSS JOIN LATERAL (
     SELECT a.external_id::text AS external_id, a.action_id
     FROM actions a
@@ -290,9 +290,7 @@ type ActionLastTurnRow struct {
 
 // For each base, the newest envelope whose external id is the base followed by
 // digits between two bounds. Digits sort alike in all collations. Its status is
-// another query, since most calls have no envelope before them. The inner SELECT
-// hides the number of bases from the planner, which would otherwise plan again for
-// each execution.
+// another query, since most calls have no envelope before them.
 func (q *Queries) ActionLastTurn(ctx context.Context, db DBTX, arg *ActionLastTurnParams) ([]ActionLastTurnRow, error) {
 	rows, err := db.Query(ctx, actionLastTurn,
 		arg.Bases,

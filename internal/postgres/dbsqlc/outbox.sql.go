@@ -805,8 +805,8 @@ type OutboxReturnToApprovalRow struct {
 
 // Unschedules actions and returns them to approval, because policy or the tool
 // changed since they were allowed. The decision will be about the current tool,
-// and earlier votes are void. FOR UPDATE waits for another worker that holds a row,
-// whose fence then differs.
+// and earlier votes are void. FOR UPDATE waits for a transaction that changes a row, and
+// skips the row if its fence differs then.
 func (q *Queries) OutboxReturnToApproval(ctx context.Context, db DBTX, arg *OutboxReturnToApprovalParams) ([]OutboxReturnToApprovalRow, error) {
 	rows, err := db.Query(ctx, outboxReturnToApproval,
 		arg.TenantIds,

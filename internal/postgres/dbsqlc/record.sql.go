@@ -270,8 +270,8 @@ type RecordAttemptsParams struct {
 }
 
 // Columns of attempts of actions that the audit log covers, since a time, oldest
-// first. OFFSET 0 keeps the lookup of each action: a join reads all attempts since then
-// for each of them.
+// first. OFFSET 0 has each action looked up separately: with small tables, a join compares
+// each attempt since then with each action.
 func (q *Queries) RecordAttempts(ctx context.Context, db DBTX, arg *RecordAttemptsParams) ([]ToolExecutions, error) {
 	rows, err := db.Query(ctx, recordAttempts, arg.TenantIds, arg.ActionIds, arg.Since)
 	if err != nil {
